@@ -1,0 +1,85 @@
+// Sizes, shapes and tensor types. A size is a number or a symbolic monomial such as 12*B.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace mulgrad {
+
+// Values for symbols, as `bind` takes them.
+using Bindings = std::map<std::string, std::int64_t>;
+
+// A size >= 0, or a coefficient > 0 times a product of named symbols. Equal monomials are equal; a
+// symbol and a number never are.
+class Dim {
+ public:
+  Dim(std::int64_t size = 0);           // NOLINT: sizes convert; throws invalid_argument below 0
+  static Dim symbol(std::string name);  // throws invalid_name outside [A-Za-z_][A-Za-z0-9_]*
+
+  bool is_static() const { return symbols_.empty(); }
+  // The number; throws unresolved_symbolic_shape for a symbolic size.
+  std::int64_t size() const;
+  std::int64_t coefficient() const { return coefficient_; }
+  std::span<const std::string> symbols() const { return symbols_; }  // sorted, with repetitions
+
+  // Throws invalid_argument when the coefficient leaves 63 bits. Zero times a symbol is 0.
+  Dim operator*(const Dim& other) const;
+  bool operator==(const Dim&) const = default;
+
+  // Replaces every symbol that has a binding; throws invalid_argument for a negative value.
+  Dim bind(const Bindings& bindings) const;
+  // "5", "[B]", "[12*B]".
+  std::string to_string() const;
+
+ private:
+  std::int64_t coefficient_;
+  std::vector<std::string> symbols_;
+};
+
+// The sizes of a tensor, outermost first. Rank 0 is a scalar.
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<Dim> dims) : dims_(dims) {}
+  explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
+  static Shape of(std::span<const std::int64_t> sizes);
+
+  std::int64_t rank() const { return std::ssize(dims_); }
+  const Dim& operator[](std::int64_t axis) const { return dims_[static_cast<std::size_t>(axis)]; }
+  Dim& operator[](std::int64_t axis) { return dims_[static_cast<std::size_t>(axis)]; }
+  auto begin() const { return dims_.begin(); }
+  auto end() const { return dims_.end(); }
+  std::span<const Dim> dims() const { return dims_; }
+  void push_back(Dim dim) { dims_.push_back(std::move(dim)); }
+
+  bool is_static() const;
+  // The sizes as numbers; throws unresolved_symbolic_shape.
+  std::vector<std::int64_t> sizes() const;
+  // The number of elements, symbolic when a size is; throws invalid_argument on overflow.
+  Dim elements() const;
+  Shape bind(const Bindings& bindings) const;
+  bool operator==(const Shape&) const = default;
+  // "[3, 5]", for messages.
+  std::string to_string() const;
+
+ private:
+  std::vector<Dim> dims_;
+};
+
+struct Type {
+  DType dtype = DType::f32;
+  Shape shape;
+
+  std::int64_t rank() const { return shape.rank(); }
+  bool operator==(const Type&) const = default;
+  // "tensor<3x[B]xf32>".
+  std::string to_string() const;
+};
+
+}  // namespace mulgrad
