@@ -1,0 +1,52 @@
+// Reverse mode: a program in, its derivative program out.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/program.h"
+
+namespace mulgrad {
+
+// What to do for a `wrt` value that the outputs do not depend on, or only through operations whose
+// derivative is zero almost everywhere.
+enum class Unused : std::uint8_t {
+  error,  // missing_derivative_behavior naming the value
+  zero    // an explicit fill of zeros
+};
+
+struct DeriveOptions {
+  Unused unused = Unused::error;
+};
+
+// `forward` is the given program with the values that the derivative reads marked as captured
+// results c0, c1, ... (numbered by first use in the derivative; results already marked keep their
+// names). `derivative` has the inputs: one seed per output, named as the output and typed as it,
+// then the captures; and the outputs: one gradient per `wrt` value in that order, named "grad."
+// plus the name of the input, typed as it.
+struct Derivative {
+  Program forward;
+  Program derivative;
+};
+
+// Derives the outputs at the indices `outputs` of program.outputs() with respect to `wrt` (inputs
+// or nodes). Both programs print, parse, verify and can be derived again. Throws:
+// invalid_selected_output for an index out of range, a repeated or a non-float output;
+// missing_derivative_behavior (see Unused); dtype_not_differentiable for a `wrt` value of another
+// dtype than float; non_differentiable_route and autodiff_not_implemented naming the node;
+// unresolved_symbolic_shape for a mean over a symbolic count.
+Derivative derive(const Program& program, std::span<const std::int64_t> outputs,
+                  std::span<const ValueId> wrt, DeriveOptions options = {});
+
+// The same by name: outputs of role output, and inputs of role input.
+Derivative derive(const Program& program, const std::vector<std::string>& outputs,
+                  const std::vector<std::string>& wrt, DeriveOptions options = {});
+
+// Forward and derivative in one self-contained program: the inputs of the forward program, then the
+// seeds (as plain inputs named "ct." plus the output's name); the outputs of the forward program,
+// then the gradients. Captures become plain links. What second derivatives start from.
+Program join(const Derivative& derivative);
+
+}  // namespace mulgrad
