@@ -1,0 +1,298 @@
+#include "lowering/coverage.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace mulgrad {
+namespace {
+
+double elements_of(const Type& type) { return static_cast<double>(type.shape.elements().size()); }
+double bytes_of(const Type& type) {
+  return elements_of(type) * static_cast<double>(byte_size(type.dtype));
+}
+
+double flops_of(const Program& program, const Node& node) {
+  switch (info(node.op).op_class) {
+    case OpClass::elementwise: {
+      const OpKind kind = kind_of(node.op);
+      const bool computes = kind != OpKind::Convert && kind != OpKind::StopGradient;
+      return computes ? elements_of(node.type) : 0;
+    }
+    case OpClass::reduction: {
+      const double terms = elements_of(program.type(node.operands[0].value()));
+      return std::holds_alternative<Mean>(node.op) ? terms + elements_of(node.type) : terms;
+    }
+    case OpClass::product: {
+      double terms = 1;
+      const Shape& lhs = program.type(node.operands[0].value()).shape;
+      for (const std::int64_t axis : std::get<DotGeneral>(node.op).lhs_contracting) {
+        terms *= static_cast<double>(lhs[axis].size());
+      }
+      return 2 * elements_of(node.type) * terms;
+    }
+    default:
+      return 0;
+  }
+}
+
+// The fate of one source node while the steps are read.
+struct Fate {
+  std::vector<std::string> rules;
+  Numerics numerics;
+  std::string reason;
+};
+
+class ArtifactCoverage {
+ public:
+  ArtifactCoverage(const CoverageArtifact& artifact, const Target& target,
+                   const HasHandler& has_handler)
+      : artifact_(artifact), target_(target), has_handler_(has_handler) {
+    fates_.resize(artifact.source.nodes().size());
+    reached_ = reachable_nodes(artifact.source);
+    for (const CoverageStep& step : artifact.steps) read(step);
+    read_lowered();
+  }
+
+  void report(Coverage& coverage) {
+    using Key = std::tuple<OpKind, NodeFate, std::vector<std::string>, std::string, std::string>;
+    std::map<Key, CoverageRow> rows;
+    for (std::size_t i = 0; i < fates_.size(); ++i) {
+      if (!reached_[i]) continue;
+      const Fate& fate = fates_[i];
+      const OpKind kind = kind_of(artifact_.source.nodes()[i].op);
+      CoverageRow row{artifact_.name, kind, NodeFate::native, 0, {}, {}, {}};
+      if (!fate.reason.empty()) {
+        row.fate = NodeFate::unsupported;
+        row.reason = fate.reason;
+      } else if (!fate.rules.empty()) {
+        row.fate = NodeFate::rewritten;
+        row.rules = fate.rules;
+        row.numerics = fate.numerics;
+      }
+      Key key{kind, row.fate, row.rules, row.numerics.to_string(), row.reason};
+      rows.emplace(std::move(key), std::move(row)).first->second.count += artifact_.multiplicity;
+    }
+    for (auto& [key, row] : rows) coverage.rows.push_back(std::move(row));
+    for (const auto& [kind, count] : emitted_) {
+      coverage.emitted.push_back({artifact_.name, kind, count * artifact_.multiplicity});
+    }
+    std::stable_sort(unsupported_.begin(), unsupported_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [source, node] : unsupported_) coverage.unsupported.push_back(std::move(node));
+    add(coverage.before, work(artifact_.source));
+    add(coverage.after, work(artifact_.lowered));
+  }
+
+ private:
+  static std::vector<bool> origins_in(const Program& program, std::size_t size) {
+    std::vector<bool> present(size);
+    for (const Origin origin : program.origins()) {
+      if (origin != kNoOrigin) present[static_cast<std::size_t>(origin)] = true;
+    }
+    return present;
+  }
+
+  void apply_rule(std::size_t source, const std::string& rule, const Numerics& numerics) {
+    Fate& fate = fates_[source];
+    if (std::find(fate.rules.begin(), fate.rules.end(), rule) == fate.rules.end()) {
+      fate.rules.push_back(rule);
+    }
+    fate.numerics = fate.numerics | numerics;
+  }
+
+  void read(const CoverageStep& step) {
+    const std::span<const Origin> origins = step.before.origins();
+    for (const Region& region : step.regions) {
+      for (const std::int64_t node : region.source) {
+        const Origin origin = origins[static_cast<std::size_t>(node)];
+        if (origin == kNoOrigin) continue;
+        apply_rule(static_cast<std::size_t>(origin), region.pass, region.numerics);
+      }
+    }
+    const std::vector<bool> before = origins_in(step.before, fates_.size());
+    const std::vector<bool> after = origins_in(step.after, fates_.size());
+    for (std::size_t i = 0; i < fates_.size(); ++i) {
+      if (before[i] && !after[i]) apply_rule(i, step.pass, {});
+    }
+  }
+
+  void refuse(std::int64_t source, const std::string& label, const std::string& op,
+              const std::string& reason) {
+    if (source >= 0) {
+      std::string& first = fates_[static_cast<std::size_t>(source)].reason;
+      if (!first.empty()) return;  // one reason per source node
+      first = reason;
+    }
+    unsupported_.push_back({source, {label, op, reason}});
+  }
+
+  void read_lowered() {
+    const Program& lowered = artifact_.lowered;
+    for (const Output& output : lowered.outputs()) {
+      if (!output.value.is_input()) continue;
+      if (const auto reason = target_.interface_refusal(lowered.type(output.value).dtype)) {
+        refuse(-1, artifact_.name + ":" + lowered.describe(output.value), "", *reason);
+      }
+    }
+    const std::vector<bool> reached = reachable_nodes(lowered);
+    for (std::int64_t i = 0; i < std::ssize(lowered.nodes()); ++i) {
+      if (!reached[static_cast<std::size_t>(i)]) continue;
+      const Node& node = lowered.nodes()[static_cast<std::size_t>(i)];
+      ++emitted_[kind_of(node.op)];
+      std::optional<std::string> reason = target_.refusal(lowered, i);
+      if (!reason && has_handler_ && !has_handler_(node.op)) reason = "no handler is registered";
+      if (!reason) continue;
+      const Origin origin = lowered.origins()[static_cast<std::size_t>(i)];
+      const std::string op(node.text_name());
+      if (origin == kNoOrigin) {
+        refuse(-1, artifact_.name + ":" + lowered.describe(ValueId::node(i)), op, *reason);
+        continue;
+      }
+      const bool emitted = kind_of(artifact_.source.nodes()[static_cast<std::size_t>(origin)].op) !=
+                           kind_of(node.op);
+      refuse(origin, node_label(artifact_.name, artifact_.source, origin), op,
+             (emitted ? op + " in its place: " : "") + *reason);
+    }
+  }
+
+  void add(Work& total, const Work& once) const {
+    const auto times = static_cast<double>(artifact_.multiplicity);
+    total.flops += once.flops * times;
+    total.bytes += once.bytes * times;
+    total.constant_bytes += once.constant_bytes * times;
+  }
+
+  const CoverageArtifact& artifact_;
+  const Target& target_;
+  const HasHandler& has_handler_;
+  std::vector<Fate> fates_;    // per source node
+  std::vector<bool> reached_;  // likewise
+  std::map<OpKind, std::int64_t> emitted_;
+  std::vector<std::pair<std::int64_t, UnsupportedNode>> unsupported_;  // with the source node
+};
+
+std::string_view to_string(NodeFate fate) {
+  constexpr std::string_view kNames[] = {"native", "rewritten", "unsupported"};
+  return kNames[static_cast<int>(fate)];
+}
+
+std::string number(double value) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "%.0f", value);
+  return text.data();
+}
+
+std::string count_text(std::int64_t count, const char* what) {
+  return std::to_string(count) + " " + what;
+}
+
+using Line = std::vector<std::string>;
+
+bool is_number(const std::string& cell) {
+  return std::all_of(cell.begin(), cell.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Columns as wide as their longest cell, two spaces apart; numbers are flushed right, and so is
+// their heading.
+std::string align(const std::vector<Line>& lines) {
+  const std::size_t columns = lines[0].size();
+  std::vector<std::size_t> widths(columns);
+  std::vector<bool> right(columns, lines.size() > 1);
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < columns; ++i) {
+      widths[i] = std::max(widths[i], line[i].size());
+      if (&line != &lines[0] && !is_number(line[i])) right[i] = false;
+    }
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row;
+    for (std::size_t i = 0; i < columns; ++i) {
+      const std::string space(widths[i] - line[i].size(), ' ');
+      row += (i > 0 ? "  " : "") + (right[i] ? space + line[i] : line[i] + space);
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+
+std::string op_text(OpKind kind) {
+  return kind == OpKind::Fill ? "fill" : std::string(info(kind).text_name);
+}
+
+}  // namespace
+
+std::string node_label(const std::string& artifact, const Program& source, std::int64_t node) {
+  return artifact + ":" + source.describe(ValueId::node(node));
+}
+
+Work work(const Program& program) {
+  Work total;
+  const std::vector<bool> reached = reachable_nodes(program);
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (!reached[i]) continue;
+    const Node& node = program.nodes()[i];
+    total.flops += flops_of(program, node);
+    total.bytes += bytes_of(node.type);
+    for (const Operand& operand : node.operands) {
+      if (!operand.is_literal()) total.bytes += bytes_of(program.type(operand.value()));
+    }
+    if (std::holds_alternative<Fill>(node.op) || std::holds_alternative<Constant>(node.op)) {
+      total.constant_bytes += bytes_of(node.type);
+    }
+  }
+  return total;
+}
+
+std::int64_t Coverage::count(NodeFate fate) const {
+  std::int64_t total = 0;
+  for (const CoverageRow& row : rows) total += row.fate == fate ? row.count : 0;
+  return total;
+}
+
+std::string Coverage::print() const {
+  std::string text = "target " + target + ": " + count_text(count(NodeFate::native), "native, ") +
+                     count_text(count(NodeFate::rewritten), "rewritten, ") +
+                     count_text(count(NodeFate::unsupported), "unsupported") + "\n\n";
+  std::vector<Line> lines{{"artifact", "source op", "nodes", "fate", "how"}};
+  for (const CoverageRow& row : rows) {
+    std::string how = row.reason;
+    for (const std::string& rule : row.rules) how += (how.empty() ? "" : ", ") + rule;
+    if (row.fate == NodeFate::rewritten) how += " " + row.numerics.to_string();
+    lines.push_back({row.artifact, op_text(row.kind), std::to_string(row.count),
+                     std::string(to_string(row.fate)), how});
+  }
+  text += align(lines) + "\n";
+  lines = {{"artifact", "emitted op", "nodes"}};
+  for (const EmittedRow& row : emitted) {
+    lines.push_back({row.artifact, op_text(row.kind), std::to_string(row.count)});
+  }
+  text += align(lines) + "\n";
+  lines = {{"work", "before", "after"},
+           {"floating-point operations", number(before.flops), number(after.flops)},
+           {"bytes moved", number(before.bytes), number(after.bytes)},
+           {"constant bytes", number(before.constant_bytes), number(after.constant_bytes)}};
+  text += align(lines);
+  if (!unsupported.empty()) text += "\nunsupported:\n";
+  for (const UnsupportedNode& node : unsupported) {
+    text += "  " + node.node + ": " + node.reason + "\n";
+  }
+  return text;
+}
+
+Coverage coverage(std::span<const CoverageArtifact> artifacts, const Target& target,
+                  const HasHandler& has_handler) {
+  Coverage result;
+  result.target = target.name();
+  for (const CoverageArtifact& artifact : artifacts) {
+    ArtifactCoverage(artifact, target, has_handler).report(result);
+  }
+  return result;
+}
+
+}  // namespace mulgrad

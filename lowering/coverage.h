@@ -1,0 +1,105 @@
+// Coverage: before anything runs, what a target can and cannot do of all artifacts of a step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/program.h"
+#include "core/rewrite/pass.h"
+#include "lowering/target.h"
+
+namespace mulgrad {
+
+// One pass as it ran: what it was given (which tells the origins of the nodes that its regions
+// name), what it replaced, and what it left.
+struct CoverageStep {
+  std::string pass;
+  Program before;
+  std::vector<Region> regions;
+  Program after;
+};
+
+struct CoverageArtifact {
+  std::string name;  // "forward"
+  // Before any pass. The programs of the steps descend from source.with_fresh_origins(), by which
+  // the nodes of `lowered` are led back to it.
+  Program source;
+  std::vector<CoverageStep> steps;  // in the order in which they ran
+  Program lowered;                  // after the last step
+  std::int64_t multiplicity = 1;    // a shared update counts once per parameter
+};
+
+// "<artifact>:%n <op>": names a node of a source program, for errors and reports.
+std::string node_label(const std::string& artifact, const Program& source, std::int64_t node);
+
+struct UnsupportedNode {
+  std::string node;  // node_label
+  std::string op;    // text name of the op that is refused
+  std::string reason;
+};
+
+enum class NodeFate : std::uint8_t { native, rewritten, unsupported };
+
+// A line of the report: source nodes of one artifact and op kind that met the same fate.
+struct CoverageRow {
+  std::string artifact;
+  OpKind kind;
+  NodeFate fate;
+  std::int64_t count;
+  std::vector<std::string> rules;  // rewritten: the passes in the order in which they applied
+  Numerics numerics;               // rewritten: the union over the rules
+  std::string reason;              // unsupported
+};
+
+struct EmittedRow {
+  std::string artifact;
+  OpKind kind;
+  std::int64_t count;
+};
+
+// Work of one run of all artifacts, each counted `multiplicity` times, by these formulas over the
+// reachable nodes:
+//   flops           dot_general: 2 * result elements * contracted elements; elementwise but
+//                   convert and stop_gradient: result elements; reduce: operand elements; mean:
+//                   operand plus result elements; everything else, custom ops included: 0
+//   bytes           operands read (once per operand) plus results written
+//   constant_bytes  results of fill and constant
+struct Work {
+  double flops = 0;  // beyond 2^63 for large products
+  double bytes = 0;
+  double constant_bytes = 0;
+};
+Work work(const Program& program);  // throws unresolved_symbolic_shape for a program not bound
+
+struct Coverage {
+  std::string target;
+  std::vector<CoverageRow> rows;             // by artifact, then in the order of the op list
+  std::vector<EmittedRow> emitted;           // nodes of the lowered programs, likewise
+  std::vector<UnsupportedNode> unsupported;  // every one, a shared artifact's once
+  Work before;
+  Work after;
+
+  std::int64_t count(NodeFate fate) const;
+  // An aligned table.
+  std::string print() const;
+};
+
+// Whether whatever will run the lowered program has a handler for the op.
+using HasHandler = std::function<bool(const Op&)>;
+
+// A source node that an output or capture depends on is
+//   unsupported  when a reachable node of the lowered program that descends from it is refused by
+//                the target or has no handler;
+//   rewritten    when a pass replaced a node that descends from it, or left none;
+//   native       otherwise.
+// An input that leaves as an output and whose dtype cannot cross the target's interface is
+// unsupported as well; it is named by its input. Throws unresolved_symbolic_shape for an artifact
+// that is not bound.
+Coverage coverage(std::span<const CoverageArtifact> artifacts, const Target& target,
+                  const HasHandler& has_handler = {});
+
+}  // namespace mulgrad

@@ -1,0 +1,96 @@
+// Target: what a device can do, as a table. A pass asks it what to replace, coverage asks it what
+// is left, and a compiled step holds nothing that it refuses.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/program.h"
+#include "core/rewrite/pass.h"
+
+namespace mulgrad {
+
+// A set of dtypes.
+class DTypeSet {
+ public:
+  DTypeSet() = default;
+  DTypeSet(std::initializer_list<DType> dtypes) {
+    for (const DType dtype : dtypes) bits_ |= bit(dtype);
+  }
+  static DTypeSet all();
+  static DTypeSet integers();
+
+  bool contains(DType dtype) const { return (bits_ & bit(dtype)) != 0; }
+  DTypeSet operator|(DTypeSet other) const;
+  bool operator==(const DTypeSet&) const = default;
+  // "f32, f64".
+  std::string to_string() const;
+
+ private:
+  static unsigned bit(DType dtype) { return 1U << static_cast<int>(dtype); }
+  unsigned bits_ = 0;
+};
+
+// Which elementwise operands the kernels take.
+enum class OperandForm : std::uint8_t {
+  plain,  // the shape of the result, rank 0, or a literal
+  any     // also a size of 1 against another size
+};
+
+// Which products the device has.
+enum class ProductForm : std::uint8_t {
+  plain,  // rank 2 by rank 2, contracting [1] x [0], the result of the operands' dtype
+  any
+};
+
+// What the device takes of one op kind.
+struct OpSupport {
+  DTypeSet operands = DTypeSet::all();  // of the value operands; of a select, its branches
+  DTypeSet results = DTypeSet::all();
+  DTypeSet from_inputs;  // further operand dtypes, where the operand is an input of the program
+  OperandForm operand_form = OperandForm::any;  // elementwise ops only
+  ProductForm product_form = ProductForm::any;  // dot_general only
+};
+
+class Target {
+ public:
+  // Fill, constant, plain products in f32 and f64, elementwise ops, reshape and transpose. i1 lives
+  // only between compare, is_finite, and, or, not and the predicate of select or convert; integers
+  // only from an input into convert.
+  static Target matmul_only();
+  // The same with slice, concatenate and pad.
+  static Target matmul_move();
+  // Every op and dtype, in any form; no custom ops.
+  static Target cpu();
+  // Exactly the given kinds, in any form.
+  static Target of_ops(std::string name, std::span<const OpKind> kinds);
+
+  const std::string& name() const { return name_; }
+  bool has(OpKind kind) const { return ops_.count(kind) != 0; }
+  // Slice, and concatenate to put the parts together again.
+  bool has_slices() const { return has(OpKind::Slice) && has(OpKind::Concatenate); }
+
+  // Why the target refuses the node: one line, what was found and what is expected. Nothing where
+  // the target takes it. Symbolic sizes are compared as they stand.
+  std::optional<std::string> refusal(const Program& program, std::int64_t node) const;
+  // Why the target refuses a value of this dtype as input or output of a program.
+  std::optional<std::string> interface_refusal(DType dtype) const;
+
+ private:
+  Target(std::string name, DTypeSet interface_dtypes)
+      : name_(std::move(name)), interface_(interface_dtypes) {}
+
+  std::string name_;
+  DTypeSet interface_;               // of the inputs and outputs of a program
+  std::map<OpKind, OpSupport> ops_;  // absent: the target does not have the op
+};
+
+// Holds where every node that an output or capture depends on is taken by the target, and every
+// input and output has a dtype that crosses its interface.
+Property only_target_ops(Target target);
+
+}  // namespace mulgrad
