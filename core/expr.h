@@ -1,5 +1,7 @@
 // Var: an expression handle on a Builder, so that programs, derivative rules and rewrites read as
 // the maths they are. Each function appends one node (or none) and throws what Builder throws.
+// C++ leaves open which operand of f(a(x), b(x)) is evaluated first; where the order of the nodes
+// matters (text, goldens, hashes), name all but one of the operands that make nodes.
 #pragma once
 
 #include <cstdint>
