@@ -85,16 +85,24 @@ std::string_view to_string(DType dtype) {
   return {};
 }
 
-std::optional<DType> dtype_from_string(std::string_view text) {
-  if (text.starts_with("ui")) {  // StableHLO's spelling of unsigned types
-    if (text == "ui8") return DType::u8;
-    if (text == "ui16") return DType::u16;
-    if (text == "ui32") return DType::u32;
-    if (text == "ui64") return DType::u64;
-    return std::nullopt;
+std::string_view type_spelling(DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return "ui8";
+    case DType::u16:
+      return "ui16";
+    case DType::u32:
+      return "ui32";
+    case DType::u64:
+      return "ui64";
+    default:
+      return to_string(dtype);
   }
+}
+
+std::optional<DType> dtype_from_string(std::string_view text) {
 #define X(name, storage) \
-  if (text == #name) return DType::name;
+  if (text == #name || text == type_spelling(DType::name)) return DType::name;
   MULGRAD_DTYPES(X)
 #undef X
   return std::nullopt;

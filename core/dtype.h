@@ -61,6 +61,9 @@ enum class DType : std::uint8_t {
 };
 
 std::string_view to_string(DType dtype);
+// As in tensor types: unsigned dtypes are ui8 to ui64 there.
+std::string_view type_spelling(DType dtype);
+// Takes both spellings.
 std::optional<DType> dtype_from_string(std::string_view text);
 
 template <class T>

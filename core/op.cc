@@ -58,6 +58,11 @@ std::string_view to_string(Comparison comparison) {
   return kNames[static_cast<int>(comparison)];
 }
 
+std::string_view comparison_type(DType dtype) {
+  if (is_float(dtype)) return "FLOAT";
+  return is_unsigned(dtype) || dtype == DType::i1 ? "UNSIGNED" : "SIGNED";
+}
+
 std::string_view to_string(Reduction reduction) {
   constexpr std::string_view kNames[] = {"stablehlo.add",     "stablehlo.maximum",
                                          "stablehlo.minimum", "stablehlo.multiply",

@@ -88,6 +88,8 @@ MULGRAD_PLAIN_OP(Or)
 
 enum class Comparison : std::uint8_t { EQ, NE, LT, LE, GT, GE };
 std::string_view to_string(Comparison comparison);
+// How StableHLO says that operands of `dtype` are compared: "FLOAT", "SIGNED" or "UNSIGNED".
+std::string_view comparison_type(DType dtype);
 
 struct Compare {
   Comparison direction = Comparison::EQ;

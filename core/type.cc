@@ -108,7 +108,7 @@ std::string Shape::to_string() const {
 std::string Type::to_string() const {
   std::string text = "tensor<";
   for (const Dim& dim : shape) text += dim.to_string() + "x";
-  return text + std::string(mulgrad::to_string(dtype)) + ">";
+  return text + std::string(type_spelling(dtype)) + ">";
 }
 
 }  // namespace mulgrad

@@ -78,7 +78,7 @@ struct Type {
 
   std::int64_t rank() const { return shape.rank(); }
   bool operator==(const Type&) const = default;
-  // "tensor<3x[B]xf32>".
+  // "tensor<3x[B]xf32>", as in the text form.
   std::string to_string() const;
 };
 
