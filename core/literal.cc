@@ -1,5 +1,6 @@
 #include "core/literal.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -40,12 +41,12 @@ Decimal decompose(std::string_view text) {
   }
   if (i < text.size()) {
     const std::string_view tail = text.substr(text[i + 1] == '+' ? i + 2 : i + 1);
+    // Far beyond every dtype, and far enough from the end of the range for the sum below.
+    constexpr long kLargest = 1'000'000'000'000;
     long exponent = 0;
     const auto [end, status] = std::from_chars(tail.data(), tail.data() + tail.size(), exponent);
-    if (status == std::errc::result_out_of_range) {
-      exponent = tail.front() == '-' ? -1'000'000'000 : 1'000'000'000;
-    }
-    result.exponent += exponent;
+    if (status == std::errc::result_out_of_range) exponent = tail[0] == '-' ? -kLargest : kLargest;
+    result.exponent += std::clamp(exponent, -kLargest, kLargest);
   }
   while (!result.digits.empty() && result.digits.back() == '0') result.digits.pop_back();
   return result;
@@ -122,6 +123,20 @@ std::string with_point_and_exponent(std::string text) {
   const std::size_t e = text.find('e');
   INTERNAL_CHECK(e != std::string::npos);
   if (text.find('.') == std::string::npos) text.insert(e, ".0");
+  return text;
+}
+
+// The next larger decimal of as many digits ("1.55e+01" for "1.54e+01"). All nines never come here:
+// the power of ten above them has fewer digits.
+std::string next_up(std::string text) {
+  for (std::size_t i = text.find('e'); i-- > 0;) {
+    if (text[i] == '.') continue;
+    if (text[i] != '9' && text[i] != '-') {
+      ++text[i];
+      break;
+    }
+    if (text[i] == '9') text[i] = '0';
+  }
   return text;
 }
 
@@ -220,7 +235,7 @@ std::optional<Literal> Literal::parse(DType dtype, std::string_view text) {
     if (text == "false") return of(false);
     return std::nullopt;
   }
-  if (text.starts_with("0x") || text.starts_with("0X")) {
+  if (is_float(dtype) && (text.starts_with("0x") || text.starts_with("0X"))) {
     if (std::ssize(text) != 2 + 2 * byte_size(dtype)) return std::nullopt;
     std::uint64_t bits = 0;
     const auto [end, status] =
@@ -269,8 +284,12 @@ std::string Literal::to_string() const {
     const auto [end, status] = std::to_chars(buffer, buffer + sizeof buffer, as_double(),
                                              std::chars_format::scientific, precision);
     INTERNAL_CHECK(status == std::errc() && precision < 20);
-    std::string text(buffer, end);
+    const std::string text(buffer, end);
     if (parse(dtype, text) == *this) return text;
+    // A power of two has more room above than below: there the nearest decimal of so many digits
+    // may be too low, and the next one fit.
+    const std::string above = next_up(text);
+    if (parse(dtype, above) == *this) return above;
   }
 }
 

@@ -32,9 +32,9 @@ struct Literal {
   static Literal lowest_finite(DType dtype);                    // integers: the minimum
   static Literal largest_finite(DType dtype);                   // integers: the maximum
 
-  // Reads a decimal number ("15", "1.5e+01", "-3", "true", "false") straight into `dtype`, or a
-  // "0x" bit pattern of exactly the dtype's width. nullopt when the text is no such number or an
-  // integer is out of range.
+  // Reads a decimal number ("15", "1.5e+01", "-3", "true", "false") straight into `dtype`, or, for
+  // a float dtype, a "0x" bit pattern of exactly its width. nullopt when the text is no such number
+  // or the number is out of range (too small a float is no fault: it rounds to zero).
   static std::optional<Literal> parse(DType dtype, std::string_view text);
 
   // Shortest decimal text that parses back to the same bits: always with a point and an exponent
