@@ -46,6 +46,12 @@ struct Pass {
   std::function<PassResult(const Program&)> run;
   std::vector<Property> needs;
   std::vector<Property> leaves;
+  // A line per candidate of the program: that it would be rewritten, or why not. Empty for a pass
+  // that has nothing to explain.
+  std::function<std::vector<std::string>(const Program&)> explain;
 };
+
+// "%7 divide": how explanations name a node, without the dialect.
+std::string brief_name(const Program& program, ValueId node);
 
 }  // namespace mulgrad

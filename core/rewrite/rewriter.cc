@@ -13,11 +13,6 @@ const ValueId kUnknown = ValueId::node(std::numeric_limits<std::int32_t>::max())
 
 }  // namespace
 
-std::string_view to_string(Slot slot) {
-  constexpr std::string_view kNames[] = {"forward", "derivative", "update"};
-  return kNames[static_cast<int>(slot)];
-}
-
 Rewriter::Rewriter(const Program& source) : source_(source), builder_(source.name()) {
   for (const Input& input : source.inputs()) builder_.input(input.name, input.type, input.role);
   // A node's counterpart is unknown until it is copied or replaced; inputs keep their ids.

@@ -1,0 +1,240 @@
+#include "core/rewrite/pass_manager.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <optional>
+
+namespace mulgrad {
+namespace {
+
+// What is wrong, or nothing.
+using Violation = std::optional<std::string>;
+
+Error violation(const Pass& pass, std::int64_t position, Slot slot, const std::string& message) {
+  return {Category::expansion_contract_violation, message,
+          "pass \"" + pass.name + "\" at position " + std::to_string(position) + " of the " +
+              std::string(to_string(slot)) + " slot"};
+}
+
+Violation check_admitted(const Pass& pass, Slot slot, const Numerics& allowed) {
+  if (std::ranges::count(pass.accepts, slot) == 0) {
+    std::string accepted;
+    for (const Slot other : pass.accepts) {
+      accepted += (accepted.empty() ? "" : ", ") + std::string(to_string(other));
+    }
+    return "found the " + std::string(to_string(slot)) +
+           " slot, expected one that it accepts: " + (accepted.empty() ? "none" : accepted);
+  }
+  if (!allowed.allows(pass.numerics)) {
+    return "found the numerics " + pass.numerics.to_string() + ", expected a subset of " +
+           allowed.to_string();
+  }
+  return std::nullopt;
+}
+
+Violation check_properties(std::span<const Property> properties, const Program& program,
+                           const std::string& verb) {
+  for (const Property& property : properties) {
+    if (const auto wrong = property.violation(program)) {
+      return "it " + verb + " \"" + property.name + "\": " + *wrong;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string_view kind_of_input(InputRole role) {
+  constexpr std::string_view kNames[] = {"input", "seed", "capture"};
+  return kNames[static_cast<int>(role)];
+}
+std::string_view kind_of_output(OutputRole role) {
+  return role == OutputRole::output ? "output" : "captured result";
+}
+
+// One entry of an interface, as messages show it: `input "x" tensor<3x5xf32>`.
+std::string entry(std::string_view kind, const std::string& name, const Type& type) {
+  return std::string(kind) + " \"" + name + "\" " + type.to_string();
+}
+
+std::vector<std::string> input_entries(const Program& program) {
+  std::vector<std::string> entries;
+  for (const Input& input : program.inputs()) {
+    entries.push_back(entry(kind_of_input(input.role), input.name, input.type));
+  }
+  return entries;
+}
+
+std::vector<std::string> output_entries(const Program& program) {
+  std::vector<std::string> entries;
+  for (const Output& output : program.outputs()) {
+    entries.push_back(entry(kind_of_output(output.role), output.name, program.type(output.value)));
+  }
+  return entries;
+}
+
+Violation compare_entries(std::string_view what, const std::vector<std::string>& before,
+                          const std::vector<std::string>& after) {
+  const std::size_t common = std::min(before.size(), after.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    if (before[i] == after[i]) continue;
+    return "found at " + std::string(what) + " " + std::to_string(i) + " " + after[i] +
+           ", expected " + before[i];
+  }
+  if (before.size() > common) return "found no " + before[common] + " any more";
+  if (after.size() > common) return "found a new " + after[common];
+  return std::nullopt;
+}
+
+// A flag per input: does the value depend on it?
+std::vector<bool> inputs_behind(const Program& program, ValueId value) {
+  std::vector<bool> inputs(program.inputs().size());
+  std::vector<bool> seen(program.nodes().size());
+  std::vector<ValueId> pending;
+  const auto reach = [&](ValueId next) {
+    const auto index = static_cast<std::size_t>(next.index());
+    if (next.is_input()) {
+      inputs[index] = true;
+    } else if (!seen[index]) {
+      seen[index] = true;
+      pending.push_back(next);
+    }
+  };
+  reach(value);
+  while (!pending.empty()) {
+    const Node& node = program.node(pending.back());
+    pending.pop_back();
+    for (const Operand& operand : node.operands) {
+      if (!operand.is_literal()) reach(operand.value());
+    }
+  }
+  return inputs;
+}
+
+// The interfaces are equal already. Losing an input (a zero was folded) or gaining one (two
+// products became one) alone may be right; both at once means that one input is read in place of
+// another.
+Violation check_dependence(const Program& before, const Program& after) {
+  const std::size_t count = before.inputs().size();
+  std::vector<bool> any_before(count);
+  std::vector<bool> any_after(count);
+  for (std::size_t i = 0; i < before.outputs().size(); ++i) {
+    const std::vector<bool> old_inputs = inputs_behind(before, before.outputs()[i].value);
+    const std::vector<bool> new_inputs = inputs_behind(after, after.outputs()[i].value);
+    const Input* lost = nullptr;
+    const Input* gained = nullptr;
+    for (std::size_t k = 0; k < count; ++k) {
+      any_before[k] = any_before[k] || old_inputs[k];
+      any_after[k] = any_after[k] || new_inputs[k];
+      if (old_inputs[k] && !new_inputs[k]) lost = &before.inputs()[k];
+      if (!old_inputs[k] && new_inputs[k]) gained = &before.inputs()[k];
+    }
+    if (lost != nullptr && gained != nullptr) {
+      return "the output \"" + before.outputs()[i].name + "\" reads the " +
+             entry(kind_of_input(gained->role), gained->name, gained->type) + ", expected the " +
+             entry(kind_of_input(lost->role), lost->name, lost->type);
+    }
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    if (before.inputs()[k].role == InputRole::seed && any_before[k] && !any_after[k]) {
+      return "no output depends on the seed \"" + before.inputs()[k].name + "\" any more";
+    }
+  }
+  return std::nullopt;
+}
+
+Violation check_regions(const Pass& pass, const Program& before, const PassResult& result) {
+  const auto inside = [](const std::vector<std::int64_t>& nodes, const Program& program) {
+    return std::ranges::all_of(
+        nodes, [&](std::int64_t node) { return node >= 0 && node < std::ssize(program.nodes()); });
+  };
+  for (const Region& region : result.regions) {
+    const std::int64_t limit = region.terminal.is_input() ? std::ssize(result.program.inputs())
+                                                          : std::ssize(result.program.nodes());
+    if (!inside(region.source, before) || !inside(region.emitted, result.program) ||
+        region.terminal.index() >= limit) {
+      return "found a region with a node outside of the pass's programs";
+    }
+    if (!pass.numerics.allows(region.numerics)) {
+      return "found a region of numerics " + region.numerics.to_string() +
+             ", expected a subset of the declared " + pass.numerics.to_string();
+    }
+  }
+  return std::nullopt;
+}
+
+Violation check_result(const Pass& pass, const Program& before, const PassResult& result) {
+  const bool changed = !(before == result.program);
+  if (changed != result.changed) {
+    return std::string("it says that it changed ") + (result.changed ? "something" : "nothing") +
+           ", but its result " + (changed ? "differs from" : "equals") + " its input";
+  }
+  if (const auto wrong = check_regions(pass, before, result)) return wrong;
+  if (const auto wrong =
+          compare_entries("input", input_entries(before), input_entries(result.program))) {
+    return wrong;
+  }
+  if (const auto wrong =
+          compare_entries("output", output_entries(before), output_entries(result.program))) {
+    return wrong;
+  }
+  if (changed) {
+    if (const auto wrong = check_dependence(before, result.program)) return wrong;
+  }
+  return check_properties(pass.leaves, result.program, "does not leave");
+}
+
+PassResult run_one(const Pass& pass, std::int64_t position, Slot slot, const Program& program) {
+  try {
+    return pass.run(program);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& cause) {
+    std::throw_with_nested(
+        violation(pass, position, slot, std::string("it threw: ") + cause.what()));
+  } catch (...) {
+    std::throw_with_nested(
+        violation(pass, position, slot, "it threw something that is no std::exception"));
+  }
+}
+
+void verify_result(const Pass& pass, std::int64_t position, Slot slot, const Program& program) {
+  try {
+    verify(program);
+  } catch (const Error& cause) {
+    std::throw_with_nested(violation(pass, position, slot,
+                                     std::string("its result does not verify: ") + cause.what()));
+  }
+}
+
+}  // namespace
+
+PipelineResult run_passes(const Program& program, Slot slot, std::span<const Pass> passes,
+                          const Numerics& allowed) {
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    if (const auto wrong = check_admitted(passes[i], slot, allowed)) {
+      throw violation(passes[i], static_cast<std::int64_t>(i), slot, *wrong);
+    }
+  }
+  PipelineResult pipeline;
+  pipeline.program = program.with_fresh_origins();
+  for (const Pass& pass : passes) {
+    const std::int64_t position = std::ssize(pipeline.passes);
+    if (const auto wrong = check_properties(pass.needs, pipeline.program, "needs")) {
+      throw violation(pass, position, slot, *wrong);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    PassResult result = run_one(pass, position, slot, pipeline.program);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    verify_result(pass, position, slot, result.program);
+    if (const auto wrong = check_result(pass, pipeline.program, result)) {
+      throw violation(pass, position, slot, *wrong);
+    }
+    if (result.changed) pipeline.numerics = pipeline.numerics | pass.numerics;
+    pipeline.passes.push_back(
+        {pass.name, position, result.changed, taken.count(), std::move(result.regions)});
+    pipeline.program = std::move(result.program);
+  }
+  return pipeline;
+}
+
+}  // namespace mulgrad
