@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tests/support/errors.h"
-#include "tests/support/json.h"
+#include "tests/support/golden.h"
 
 namespace mulgrad {
 namespace {
