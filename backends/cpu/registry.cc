@@ -1,0 +1,247 @@
+#include "backends/cpu/registry.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/strided.h"
+#include "core/interpreter.h"
+
+namespace mulgrad {
+namespace {
+
+using cpu::NamedKernel;
+using cpu::Side;
+using Operands = std::span<const HandlerOperand<CpuValue>>;
+
+std::string typed_name(std::string_view name, const Type& type) {
+  return std::string(name) + "_" + std::string(to_string(type.dtype)) + " " +
+         cpu::size_text(type.shape.sizes());
+}
+std::string typed_name(const Node& node) { return typed_name(info(node.op).name, node.type); }
+
+// A literal is seen as the rank-0 tensor that it stands for.
+std::vector<Type> types_of(Operands operands) {
+  std::vector<Type> types;
+  for (const auto& operand : operands) {
+    types.push_back(operand.is_literal() ? Type{operand.dtype(), {}} : operand.type());
+  }
+  return types;
+}
+
+bool contains(const Axes& axes, std::int64_t axis) { return std::ranges::count(axes, axis) > 0; }
+
+// One side of a product: the axes in the order (batch, outer, inner) or (batch, inner, outer) where
+// `outer` are the axes that the other side lacks and `inner` the contracted ones of the left side,
+// the other way round on the right.
+struct SideForm {
+  std::optional<Axes> permutation;  // to apply first; none where the stored order will do
+  Side side = Side::plain;
+};
+
+SideForm form_of(const Axes& batch, const Axes& rows, const Axes& columns) {
+  const auto join = [&](const Axes& first, const Axes& second) {
+    Axes all = batch;
+    all.insert(all.end(), first.begin(), first.end());
+    all.insert(all.end(), second.begin(), second.end());
+    return all;
+  };
+  const Axes plain = join(rows, columns);
+  if (std::ranges::is_sorted(plain)) return {std::nullopt, Side::plain};
+  if (std::ranges::is_sorted(join(columns, rows))) return {std::nullopt, Side::transposed};
+  return {plain, Side::plain};
+}
+
+class Handlers {
+ public:
+  explicit Handlers(PlanBuilder& plan) : plan_(plan) {}
+
+  CpuValue creation(const Node& node) const { return {plan_.constant(evaluate_node(node, {}))}; }
+
+  CpuValue elementwise(const Node& node, Operands operands) const {
+    const bool is_identity =
+        std::holds_alternative<StopGradient>(node.op) ||
+        (std::holds_alternative<Convert>(node.op) && operands[0].dtype() == node.type.dtype);
+    if (is_identity) return operands[0].value();
+    const std::vector<Type> types = types_of(operands);
+    auto kernel = cpu::elementwise_kernel(node.op, types, node.type);
+    if (!kernel) return fallback(node, operands);
+    // Equal sizes in bytes then mean equal elements in equal places.
+    const bool in_place = std::ranges::all_of(types, [&](const Type& type) {
+      return byte_size(type.dtype) <= byte_size(node.type.dtype);
+    });
+    return call({typed_name(node), *std::move(kernel)}, operands, node.type,
+                in_place ? InPlace::yes : InPlace::no);
+  }
+
+  CpuValue movement(const Node& node, Operands operands) const {
+    const std::vector<Type> types = types_of(operands);
+    if (std::holds_alternative<Reshape>(node.op)) return operands[0].value();
+    Kernel kernel;
+    if (const auto* broadcast = std::get_if<BroadcastInDim>(&node.op)) {
+      kernel = cpu::broadcast_kernel(*broadcast, types[0]);
+    } else if (const auto* transpose = std::get_if<Transpose>(&node.op)) {
+      kernel = cpu::transpose_kernel(transpose->permutation, types[0]);
+    } else if (const auto* slice = std::get_if<Slice>(&node.op)) {
+      kernel = cpu::slice_kernel(*slice, types[0], node.type);
+    } else if (const auto* concatenate = std::get_if<Concatenate>(&node.op)) {
+      kernel = cpu::concatenate_kernel(*concatenate, types, node.type);
+    } else if (const auto* pad = std::get_if<Pad>(&node.op)) {
+      kernel = cpu::pad_kernel(*pad, types[0], node.type);
+    } else {
+      return fallback(node, operands);
+    }
+    return call({typed_name(node), std::move(kernel)}, operands, node.type, InPlace::no);
+  }
+
+  CpuValue reduction(const Node& node, Operands operands) const {
+    std::optional<Kernel> kernel;
+    if (const auto* reduce = std::get_if<Reduce>(&node.op)) {
+      kernel = cpu::reduce_kernel(reduce->kind, reduce->axes, operands[0].type());
+    } else if (const auto* mean = std::get_if<Mean>(&node.op)) {
+      kernel = cpu::mean_kernel(mean->axes, operands[0].type());
+    }
+    if (!kernel) return fallback(node, operands);
+    return call({typed_name(node), *std::move(kernel)}, operands, node.type, InPlace::no);
+  }
+
+  CpuValue product(const Node& node, Operands operands) const {
+    const auto& op = std::get<DotGeneral>(node.op);
+    const DType dtype = operands[0].dtype();
+    if (dtype != op.dtype || (dtype != DType::f32 && dtype != DType::f64)) {
+      return fallback(node, operands);
+    }
+    const auto free_axes = [](const Type& type, const Axes& batch, const Axes& contracting) {
+      Axes axes;
+      for (std::int64_t axis = 0; axis < type.rank(); ++axis) {
+        if (!contains(batch, axis) && !contains(contracting, axis)) axes.push_back(axis);
+      }
+      return axes;
+    };
+    const auto extent = [](const Type& type, const Axes& axes) {
+      std::int64_t size = 1;
+      for (const std::int64_t axis : axes) size *= type.shape[axis].size();
+      return size;
+    };
+    const Type& left = operands[0].type();
+    const Type& right = operands[1].type();
+    const Axes rows = free_axes(left, op.lhs_batch, op.lhs_contracting);
+    const Axes columns = free_axes(right, op.rhs_batch, op.rhs_contracting);
+    const cpu::ProductSizes sizes{extent(left, op.lhs_batch), extent(left, rows),
+                                  extent(right, columns), extent(left, op.lhs_contracting)};
+    // Both sides must list the contracted axes in one order, and so the left side's order may have
+    // to give way to the right side's.
+    DotGeneral sorted = op;
+    sort_contracting(sorted);
+    const SideForm lhs = form_of(sorted.lhs_batch, rows, sorted.lhs_contracting);
+    const SideForm rhs = form_of(sorted.rhs_batch, sorted.rhs_contracting, columns);
+    KernelCall product{"product_" + std::string(to_string(dtype)) + " " +
+                           cpu::size_text(std::vector{sizes.batch, sizes.m, sizes.n, sizes.k}),
+                       {arranged(operands[0], lhs), arranged(operands[1], rhs)},
+                       cpu::product_kernel(dtype, sizes, lhs.side, rhs.side)};
+    return {plan_.call(std::move(product), bytes_of(node.type))};
+  }
+
+  // The interpreter's result, computed on copies.
+  CpuValue fallback(const Node& node, Operands operands) const {
+    std::vector<Tensor> copies;
+    for (const Type& type : types_of(operands)) {
+      copies.emplace_back(type.dtype, type.shape.sizes());
+    }
+    std::vector<Buffer> buffers;
+    for (const auto& operand : operands) {
+      if (!operand.is_literal()) buffers.push_back(operand.value().buffer);
+    }
+    Kernel kernel = [node, copies](std::byte* result,
+                                   std::span<const std::byte* const> values) mutable {
+      std::vector<const Tensor*> tensors;
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < copies.size(); ++i) {
+        tensors.push_back(node.operands[i].is_literal() ? nullptr : &copies[i]);
+        if (tensors.back() == nullptr) continue;
+        const auto bytes = copies[i].bytes();
+        if (!bytes.empty()) std::memcpy(bytes.data(), values[next], bytes.size());
+        ++next;
+      }
+      const Tensor value = evaluate_node(node, tensors);
+      if (!value.bytes().empty()) std::memcpy(result, value.bytes().data(), value.bytes().size());
+    };
+    return {plan_.call({"interpreted " + typed_name(node), std::move(buffers), std::move(kernel),
+                        InPlace::no, CallKind::fallback},
+                       bytes_of(node.type))};
+  }
+
+ private:
+  static void sort_contracting(DotGeneral& op) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+    for (std::size_t i = 0; i < op.lhs_contracting.size(); ++i) {
+      pairs.emplace_back(op.lhs_contracting[i], op.rhs_contracting[i]);
+    }
+    std::ranges::sort(pairs);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      op.lhs_contracting[i] = pairs[i].first;
+      op.rhs_contracting[i] = pairs[i].second;
+    }
+  }
+
+  Buffer arranged(const HandlerOperand<CpuValue>& operand, const SideForm& form) const {
+    if (!form.permutation) return operand.value().buffer;
+    return plan_.call({typed_name("arrange", operand.type()),
+                       {operand.value().buffer},
+                       cpu::transpose_kernel(*form.permutation, operand.type())},
+                      bytes_of(operand.type()));
+  }
+
+  CpuValue call(NamedKernel kernel, Operands operands, const Type& result, InPlace in_place) const {
+    std::vector<Buffer> buffers;
+    for (const auto& operand : operands) {
+      buffers.push_back(operand.is_literal() ? plan_.constant(Tensor::filled(operand.literal(), {}))
+                                             : operand.value().buffer);
+    }
+    return {
+        plan_.call({std::move(kernel.name), std::move(buffers), std::move(kernel.kernel), in_place},
+                   bytes_of(result))};
+  }
+
+  PlanBuilder& plan_;
+};
+
+}  // namespace
+
+std::size_t bytes_of(const Type& type) {
+  return static_cast<std::size_t>((type.shape.elements() * Dim(byte_size(type.dtype))).size());
+}
+
+HandlerRegistry<CpuValue> make_cpu_registry(PlanBuilder& plan) {
+  HandlerRegistry<CpuValue> registry;
+  const Handlers handlers(plan);
+  for (const OpInfo& op : all_ops()) {
+    registry.add(op.kind,
+                 [handlers, op_class = op.op_class](const HandlerContext& context,
+                                                    Operands operands) -> CpuValue {
+                   const Node& node = context.node();
+                   switch (op_class) {
+                     case OpClass::creation:
+                       return handlers.creation(node);
+                     case OpClass::elementwise:
+                       return handlers.elementwise(node, operands);
+                     case OpClass::broadcast:
+                     case OpClass::movement:
+                       return handlers.movement(node, operands);
+                     case OpClass::reduction:
+                       return handlers.reduction(node, operands);
+                     case OpClass::product:
+                       return handlers.product(node, operands);
+                     case OpClass::custom:
+                       return handlers.fallback(node, operands);
+                   }
+                   internal_check_failed("an op class", __FILE__, __LINE__);
+                 });
+  }
+  return registry;
+}
+
+}  // namespace mulgrad

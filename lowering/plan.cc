@@ -1,0 +1,289 @@
+#include "lowering/plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace mulgrad {
+namespace {
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + AlignedBytes::kAlignment - 1) / AlignedBytes::kAlignment *
+         AlignedBytes::kAlignment;
+}
+
+void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
+  INTERNAL_CHECK(from.size() == to.size());
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+// Hands out offsets, the smallest gap that fits first; grows at the end.
+class Space {
+ public:
+  std::size_t take(std::size_t bytes) {
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) {
+      const std::size_t offset = end_;
+      end_ += bytes;
+      return offset;
+    }
+    const auto [size, offset] = *best;
+    remove(offset, size);
+    if (size > bytes) insert(offset + bytes, size - bytes);
+    return offset;
+  }
+  void give_back(std::size_t offset, std::size_t bytes) {
+    if (bytes == 0) return;
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.end() && next->first == offset + bytes) {
+      const std::size_t size = next->second;
+      bytes += size;
+      remove(next->first, size);
+    }
+    const auto after = by_offset_.lower_bound(offset);
+    if (after != by_offset_.begin()) {
+      const auto [before, size] = *std::prev(after);
+      if (before + size == offset) {
+        remove(before, size);
+        offset = before;
+        bytes += size;
+      }
+    }
+    insert(offset, bytes);
+  }
+  std::size_t end() const { return end_; }
+
+ private:
+  void insert(std::size_t offset, std::size_t bytes) {
+    by_offset_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(std::size_t offset, std::size_t bytes) {
+    by_offset_.erase(offset);
+    by_size_.erase({bytes, offset});
+  }
+
+  std::map<std::size_t, std::size_t> by_offset_;
+  std::set<std::pair<std::size_t, std::size_t>> by_size_;
+  std::size_t end_ = 0;
+};
+
+}  // namespace
+
+AlignedBytes::AlignedBytes(std::size_t size)
+    : data_(static_cast<std::byte*>(::operator new[](size, std::align_val_t{kAlignment}))),
+      size_(size) {
+  std::memset(data_.get(), 0, size);
+}
+
+void Plan::run(std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i < last; ++i) {
+    const Call& call = calls_[i];
+    call.kernel(call.result, {operands_.data() + call.first_operand, call.operand_count});
+  }
+}
+
+void Plan::run_to_checkpoint() { run(0, checkpoint_); }
+
+void Plan::run_from_checkpoint() {
+  run(checkpoint_, calls_.size());
+  for (const Copy& copy : commits_) copy_bytes(copy.from, copy.to);
+}
+
+std::span<std::byte> Plan::input(std::size_t index) { return inputs_[index]; }
+std::span<const std::byte> Plan::output(std::size_t index) const { return outputs_[index]; }
+
+std::string Plan::place(const std::byte* data) const {
+  const auto arena = arena_.bytes();
+  const std::less<> before;
+  if (before(data, arena.data()) || !before(data, arena.data() + arena.size())) return "external";
+  return "@" + std::to_string(data - arena.data());
+}
+
+std::string Plan::to_string() const {
+  std::string text = "plan: " + std::to_string(kernels()) + " kernels, " +
+                     std::to_string(fallbacks()) + " fallbacks, arena " +
+                     std::to_string(arena_bytes()) + " bytes, temporaries " +
+                     std::to_string(live_bytes()) + " bytes\n";
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    if (i > 0 && i == checkpoint_) text += "  checkpoint\n";
+    text += "  " + std::to_string(i) + " " + call.name + " (";
+    for (std::size_t k = 0; k < call.operand_count; ++k) {
+      text += (k > 0 ? ", " : "") + place(operands_[call.first_operand + k]);
+    }
+    text += ") -> " + place(call.result) + "\n";
+  }
+  return text;
+}
+
+Buffer PlanBuilder::add(Entry entry) {
+  entries_.push_back(entry);
+  return {static_cast<std::int32_t>(entries_.size() - 1)};
+}
+
+Buffer PlanBuilder::input(std::size_t bytes) {
+  const Buffer buffer = add({Kind::input, bytes});
+  inputs_.push_back(buffer);
+  return buffer;
+}
+
+Buffer PlanBuilder::external(std::span<std::byte> memory) {
+  return add({Kind::external, memory.size(), memory});
+}
+
+Buffer PlanBuilder::constant(Tensor value) {
+  const Buffer buffer = add({Kind::constant, value.bytes().size()});
+  constants_.push_back(std::move(value));
+  return buffer;
+}
+
+Buffer PlanBuilder::call(KernelCall call, std::size_t result_bytes) {
+  const auto index = std::ssize(calls_);
+  for (const Buffer operand : call.operands) entry(operand).last_use = index;
+  Entry result{Kind::temporary, result_bytes};
+  result.producer = index;
+  result.last_use = index;
+  results_.push_back(add(result));
+  calls_.push_back(std::move(call));
+  return results_.back();
+}
+
+void PlanBuilder::output(Buffer value) {
+  entry(value).last_use = kForever;
+  outputs_.push_back(value);
+}
+
+void PlanBuilder::commit(Buffer value, Buffer external) {
+  INTERNAL_CHECK(entry(external).kind == Kind::external);
+  INTERNAL_CHECK(entry(value).bytes == entry(external).bytes);
+  if (value.index == external.index) return;
+  if (entry(value).kind == Kind::external) {
+    // Another commit may write that memory before this one reads it.
+    const std::size_t bytes = entry(value).bytes;
+    value = call({"copy",
+                  {value},
+                  [bytes](std::byte* result, std::span<const std::byte* const> operands) {
+                    if (bytes > 0) std::memcpy(result, operands[0], bytes);
+                  }},
+                 bytes);
+  }
+  commits_.push_back({value, external});
+}
+
+void PlanBuilder::checkpoint(Buffer value) {
+  checkpoint_ = std::max(checkpoint_.value_or(-1), entry(value).producer);
+}
+
+// A committed value is computed in its external memory when the kernel that makes it is behind the
+// checkpoint and the last to read the old content, if it reads it at all, then in place.
+void PlanBuilder::place_commits() {
+  std::set<std::int32_t> placed;
+  for (Commit& commit : commits_) {
+    Entry& value = entry(commit.value);
+    const Entry& target = entry(commit.external);
+    if (value.kind == Kind::temporary && value.producer > checkpoint_.value_or(-1)) {
+      const auto& call = calls_[static_cast<std::size_t>(value.producer)];
+      const bool free = target.last_use < value.producer ||
+                        (target.last_use == value.producer && call.in_place == InPlace::yes);
+      if (free && placed.insert(commit.value.index).second) {
+        value.memory = target.memory;
+        commit.in_place = true;
+        continue;
+      }
+    }
+    value.last_use = kForever;
+  }
+}
+
+// Returns the end of the arena.
+std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_bytes) {
+  Space space;
+  std::vector<bool> taken_over(entries_.size());
+  std::size_t live = 0;
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    const auto now = static_cast<std::int64_t>(i);
+    const auto dies_here = [&](const Entry& operand) {
+      return operand.kind == Kind::temporary && operand.memory.data() == nullptr &&
+             operand.last_use == now && operand.producer < now;
+    };
+    Entry& result = entry(results_[i]);
+    const std::size_t bytes = aligned(result.bytes);
+    if (result.memory.data() == nullptr) {
+      const Buffer* reused = nullptr;
+      if (calls_[i].in_place == InPlace::yes) {
+        for (const Buffer& operand : calls_[i].operands) {
+          if (dies_here(entry(operand)) && entry(operand).bytes == result.bytes) reused = &operand;
+        }
+      }
+      if (reused != nullptr) {
+        result.offset = entry(*reused).offset;
+        taken_over[static_cast<std::size_t>(reused->index)] = true;
+      } else {
+        result.offset = base + space.take(bytes);
+        live += bytes;
+        live_bytes = std::max(live_bytes, live);
+      }
+    }
+    const auto release = [&](Buffer buffer) {
+      const Entry& dead = entry(buffer);
+      const auto index = static_cast<std::size_t>(buffer.index);
+      if (taken_over[index]) return;
+      taken_over[index] = true;  // a repeated operand dies once
+      space.give_back(dead.offset - base, aligned(dead.bytes));
+      live -= aligned(dead.bytes);
+    };
+    for (const Buffer operand : calls_[i].operands) {
+      if (dies_here(entry(operand))) release(operand);
+    }
+    // A result that nothing reads.
+    if (result.memory.data() == nullptr && result.last_use == now) release(results_[i]);
+  }
+  return base + space.end();
+}
+
+Plan PlanBuilder::finish() {
+  Plan plan;
+  place_commits();
+  std::size_t base = 0;
+  for (Entry& entry : entries_) {
+    if (entry.kind != Kind::input && entry.kind != Kind::constant) continue;
+    entry.offset = base;
+    base += aligned(entry.bytes);
+  }
+  plan.arena_ = AlignedBytes(place_temporaries(base, plan.live_bytes_));
+  const std::span<std::byte> arena = plan.arena_.bytes();
+  for (Entry& entry : entries_) {
+    if (entry.kind != Kind::external && entry.memory.data() == nullptr) {
+      entry.memory = arena.subspan(entry.offset, entry.bytes);
+    }
+  }
+  std::size_t next_constant = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.kind == Kind::constant) copy_bytes(constants_[next_constant++].bytes(), entry.memory);
+  }
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    KernelCall& call = calls_[i];
+    plan.calls_.push_back({std::move(call.name), std::move(call.kernel),
+                           entry(results_[i]).memory.data(), plan.operands_.size(),
+                           call.operands.size()});
+    for (const Buffer operand : call.operands) {
+      plan.operands_.push_back(entry(operand).memory.data());
+    }
+    if (call.kind == CallKind::fallback) ++plan.fallbacks_;
+  }
+  for (const Buffer buffer : inputs_) plan.inputs_.push_back(entry(buffer).memory);
+  for (const Buffer buffer : outputs_) plan.outputs_.push_back(entry(buffer).memory);
+  for (const Commit& commit : commits_) {
+    if (!commit.in_place) {
+      plan.commits_.push_back({entry(commit.value).memory, entry(commit.external).memory});
+    }
+  }
+  plan.checkpoint_ = checkpoint_ ? static_cast<std::size_t>(*checkpoint_ + 1) : plan.calls_.size();
+  *this = PlanBuilder();
+  return plan;
+}
+
+}  // namespace mulgrad

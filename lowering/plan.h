@@ -1,0 +1,165 @@
+// Plan: a program as a flat list of kernel calls over one preallocated arena. Made once per bound
+// program; running it allocates nothing and looks nothing up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace mulgrad {
+
+// Runs one kernel: writes the result, which it may not assume to be zeroed, from the operands.
+using Kernel = std::function<void(std::byte* result, std::span<const std::byte* const> operands)>;
+
+// Memory of one value. Made by a PlanBuilder and of use with that one alone.
+struct Buffer {
+  std::int32_t index = -1;
+};
+
+// May the kernel write its result over an operand of the same size?
+enum class InPlace : std::uint8_t { no, yes };
+// Is it a kernel of the backend, or the interpreter standing in for one?
+enum class CallKind : std::uint8_t { kernel, fallback };
+
+struct KernelCall {
+  std::string name;  // for the printed plan: "gemm_f32 32x64x64"
+  std::vector<Buffer> operands;
+  Kernel kernel;
+  InPlace in_place = InPlace::no;
+  CallKind kind = CallKind::kernel;
+};
+
+// Memory that starts at a multiple of 64 bytes.
+class AlignedBytes {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+  explicit AlignedBytes(std::size_t size);  // zeroed
+  std::span<std::byte> bytes() const { return {data_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const {
+      ::operator delete[](data, std::align_val_t{kAlignment});
+    }
+  };
+  std::unique_ptr<std::byte[], Free> data_;
+  std::size_t size_;
+};
+
+class Plan {
+ public:
+  // Runs the calls up to the checkpoint (all of them when none was set), or those behind it and
+  // then the commits. Inputs are to be written before, outputs hold until the next run.
+  void run_to_checkpoint();
+  void run_from_checkpoint();
+  void run() {
+    run_to_checkpoint();
+    run_from_checkpoint();
+  }
+
+  // In the order in which the builder made inputs and outputs.
+  std::span<std::byte> input(std::size_t index);
+  std::span<const std::byte> output(std::size_t index) const;
+
+  std::size_t kernels() const { return calls_.size() - fallbacks_; }
+  std::size_t fallbacks() const { return fallbacks_; }
+  std::size_t arena_bytes() const { return arena_.bytes().size(); }
+  // The most bytes of temporary results that are needed at one time.
+  std::size_t live_bytes() const { return live_bytes_; }
+  // How many commits copy, because the value cannot be computed in its place.
+  std::size_t commit_copies() const { return commits_.size(); }
+  // A line per call: "3 add_f32 32x64 (@0, @8192) -> @16384".
+  std::string to_string() const;
+
+ private:
+  friend class PlanBuilder;
+  struct Call {
+    std::string name;
+    Kernel kernel;
+    std::byte* result;
+    std::size_t first_operand;  // into operands_
+    std::size_t operand_count;
+  };
+  struct Copy {
+    std::span<const std::byte> from;
+    std::span<std::byte> to;
+  };
+
+  Plan() : arena_(0) {}
+  void run(std::size_t first, std::size_t last);
+  std::string place(const std::byte* data) const;
+
+  AlignedBytes arena_;
+  std::vector<Call> calls_;
+  std::vector<const std::byte*> operands_;
+  std::vector<std::span<std::byte>> inputs_;
+  std::vector<std::span<std::byte>> outputs_;
+  std::vector<Copy> commits_;
+  std::size_t checkpoint_ = 0;
+  std::size_t fallbacks_ = 0;
+  std::size_t live_bytes_ = 0;
+};
+
+class PlanBuilder {
+ public:
+  // Memory in the arena that the caller writes before a run.
+  Buffer input(std::size_t bytes);
+  // The caller's own memory, which must stay where it is as long as the plan.
+  Buffer external(std::span<std::byte> memory);
+  // Copied into the arena when the plan is finished.
+  Buffer constant(Tensor value);
+  // The result of a kernel call, appended to the list.
+  Buffer call(KernelCall call, std::size_t result_bytes);
+
+  void output(Buffer value);
+  // At the end of a run the external memory holds the value. It is computed there where nothing
+  // reads the memory's old content any more, else copied. An output that is this very memory is to
+  // be read at the checkpoint.
+  void commit(Buffer value, Buffer external);
+  // Run in two parts: the calls so far that `value` waits for, and everything else. No external
+  // memory is written in the first part.
+  void checkpoint(Buffer value);
+
+  Plan finish();
+
+ private:
+  enum class Kind : std::uint8_t { input, external, constant, temporary };
+  struct Entry {
+    Kind kind;
+    std::size_t bytes;
+    std::span<std::byte> memory = {};
+    std::int64_t producer = -1;  // temporaries: index of the call
+    std::int64_t last_use = -1;  // index of the last call that reads it; kForever for outputs
+    std::size_t offset = 0;
+  };
+  struct Commit {
+    Buffer value;
+    Buffer external;
+    bool in_place = false;
+  };
+  static constexpr std::int64_t kForever = INT64_MAX;
+
+  Entry& entry(Buffer buffer) { return entries_[static_cast<std::size_t>(buffer.index)]; }
+  Buffer add(Entry entry);
+  void place_commits();
+  std::size_t place_temporaries(std::size_t base, std::size_t& live_bytes);
+
+  std::vector<Entry> entries_;
+  std::vector<KernelCall> calls_;
+  std::vector<Buffer> results_;  // per call
+  std::vector<Buffer> inputs_;
+  std::vector<Buffer> outputs_;
+  std::vector<Commit> commits_;
+  std::vector<Tensor> constants_;
+  std::optional<std::int64_t> checkpoint_;  // the last call of the first part; -1: it has none
+};
+
+}  // namespace mulgrad
