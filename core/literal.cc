@@ -130,8 +130,7 @@ std::string with_point_and_exponent(std::string text) {
 // the power of ten above them has fewer digits.
 std::string next_up(std::string text) {
   for (std::size_t i = text.find('e'); i-- > 0;) {
-    if (text[i] == '.') continue;
-    if (text[i] != '9' && text[i] != '-') {
+    if (text[i] >= '0' && text[i] <= '8') {
       ++text[i];
       break;
     }

@@ -67,7 +67,8 @@ void Parser::function() {
   if (in_.current().kind == TokenKind::arrow) {
     in_.take();
     if (!in_.accept('(')) {
-      results.push_back(result());
+      const LocatedType type = in_.type();  // no attributes here: a brace opens the body
+      results.push_back({type, {{}, {}, type.offset}});
     } else if (!in_.accept(')')) {
       do {
         results.push_back(result());
