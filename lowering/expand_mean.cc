@@ -116,13 +116,13 @@ void refuse_offenders(const Program& program, const std::vector<std::int64_t>& m
 Var emit(Rewriter& rewriter, std::int64_t node) {
   const Var x = rewriter.operands(node)[0];
   const Literal one = Literal::one(x.dtype());
-  const Dim& r = x.shape()[0];
-  const Dim& c = x.shape()[1];
+  const Dim r = x.shape()[0];
+  const Dim c = x.shape()[1];
   const Literal scale = Literal::reciprocal(x.dtype(), r.size() * c.size());
   const Shape result = rewriter.source().type(ValueId::node(node)).shape;
   const Var row_ones = fill(rewriter.builder(), one, {c, 1});
   const Var row_sums = matmul(x, row_ones);
-  const Var column_ones = fill(rewriter.builder(), one, {1, row_sums.shape()[0]});
+  const Var column_ones = fill(rewriter.builder(), one, {1, r});
   return reshape(matmul(column_ones, row_sums) * scale, result);
 }
 

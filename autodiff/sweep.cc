@@ -1,0 +1,113 @@
+#include "autodiff/sweep.h"
+
+#include <algorithm>
+
+namespace mulgrad {
+namespace {
+
+// Undoes the broadcasting of an elementwise operand: sums over the axes that grew.
+Var reduce_to(Var cotangent, const Shape& shape) {
+  if (cotangent.shape() == shape) return cotangent;
+  Axes grown;
+  for (std::int64_t axis = 0; axis < cotangent.rank(); ++axis) {
+    const bool was_one = shape.rank() == 0 || shape[axis] == Dim(1);
+    if (was_one && !(cotangent.shape()[axis] == Dim(1))) grown.push_back(axis);
+  }
+  return reshape(grown.empty() ? cotangent : sum(cotangent, grown), shape);
+}
+
+bool is_creation(const Op& op) { return info(op).op_class == OpClass::creation; }
+
+}  // namespace
+
+Sweep::Sweep(const Program& forward, ValueSet wanted)
+    : forward_(forward), wanted_(std::move(wanted)), draft_(forward.name()) {
+  reads_.inputs.resize(forward.inputs().size());
+  reads_.nodes.resize(forward.nodes().size());
+  contributions_.inputs.resize(forward.inputs().size());
+  contributions_.nodes.resize(forward.nodes().size());
+}
+
+Var Sweep::read(ValueId value) {
+  std::optional<ValueId>& known = reads_[value];
+  if (!known) {
+    if (value.is_node() && is_creation(forward_.node(value).op)) {
+      known = draft_.add(forward_.node(value).op, {});
+    } else {
+      known = draft_.input("c" + std::to_string(sources_.size()), forward_.type(value),
+                           InputRole::capture);
+      sources_.emplace_back(*known, value);
+    }
+  }
+  return {draft_, *known};
+}
+
+void Sweep::contribute(ValueId value, Use use, Var cotangent) {
+  INTERNAL_CHECK(wanted(value));
+  const Type& type = forward_.type(value);
+  const Var reduced = reduce_to(cotangent, type.shape);
+  INTERNAL_CHECK(reduced.type() == type);
+  contributions_[value].emplace_back(use, reduced.id());
+}
+
+std::optional<Var> Sweep::total(ValueId value) {
+  Contributions parts = std::exchange(contributions_[value], {});
+  if (parts.empty()) return std::nullopt;
+  std::sort(parts.begin(), parts.end());
+  Var result{draft_, parts[0].second};
+  for (std::size_t i = 1; i < parts.size(); ++i) result = result + Var(draft_, parts[i].second);
+  return result;
+}
+
+std::optional<ValueId> Sweep::source(ValueId draft_input) const {
+  // Inputs are made in ascending order of index, which is descending order of ids.
+  const auto found = std::lower_bound(
+      sources_.begin(), sources_.end(), draft_input,
+      [](const auto& entry, ValueId input) { return entry.first.index() < input.index(); });
+  if (found == sources_.end() || found->first != draft_input) return std::nullopt;
+  return found->second;
+}
+
+Primal Primal::operand(Sweep& sweep, std::int64_t node, std::int64_t index) {
+  const Node& reader = sweep.forward().node(ValueId::node(node));
+  return {sweep,
+          {static_cast<std::int32_t>(node), static_cast<std::int32_t>(index)},
+          reader.operands[static_cast<std::size_t>(index)]};
+}
+
+Primal Primal::result(Sweep& sweep, std::int64_t node) {
+  return {sweep, {static_cast<std::int32_t>(node), -1}, ValueId::node(node)};
+}
+
+Type Primal::type() const {
+  if (is_literal()) return {literal().dtype, {}};
+  return sweep_->forward().type(value_.value());
+}
+
+bool Primal::is_constant() const {
+  if (is_literal()) return true;
+  ValueId value = value_.value();
+  while (value.is_node()) {
+    const Node& node = sweep_->forward().node(value);
+    if (std::holds_alternative<Fill>(node.op) || std::holds_alternative<Constant>(node.op)) {
+      return true;
+    }
+    const bool moves =
+        std::holds_alternative<BroadcastInDim>(node.op) || std::holds_alternative<Reshape>(node.op);
+    if (!moves) return false;
+    value = node.operands[0].value();
+  }
+  return false;
+}
+
+Primal::operator Var() const {
+  if (is_literal()) return fill(sweep_->draft(), literal(), {});
+  return sweep_->read(value_.value());
+}
+
+Primal::operator Term() const {
+  if (is_literal()) return literal();
+  return sweep_->read(value_.value());
+}
+
+}  // namespace mulgrad

@@ -1,0 +1,19 @@
+// 4097 * 4097 = 16785409 rounds to 16785408 in f32.
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<1x1xf32> {mulgrad.seed = "loss"}) -> (tensor<4097x4097xf32> {mulgrad.name = "grad.x"}) {
+    %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<1x1xf32>) -> tensor<4097x4097xf32>
+    %1 = stablehlo.divide %0, 16785408 : tensor<4097x4097xf32>
+    return %1 : tensor<4097x4097xf32>
+  }
+}
+// -----
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<1x1xf32> {mulgrad.seed = "loss"}) -> (tensor<4097x4097xf32> {mulgrad.name = "grad.x"}) {
+    %0 = stablehlo.constant dense<1.0e+00> : tensor<4097x1xf32>
+    %1 = stablehlo.dot_general %0, %arg0, contracting_dims = [1] x [0] : (tensor<4097x1xf32>, tensor<1x1xf32>) -> tensor<4097x1xf32>
+    %2 = stablehlo.constant dense<1.0e+00> : tensor<1x4097xf32>
+    %3 = stablehlo.dot_general %1, %2, contracting_dims = [1] x [0] : (tensor<4097x1xf32>, tensor<1x4097xf32>) -> tensor<4097x4097xf32>
+    %4 = stablehlo.multiply %3, 5.9575555e-08 : tensor<4097x4097xf32>
+    return %4 : tensor<4097x4097xf32>
+  }
+}

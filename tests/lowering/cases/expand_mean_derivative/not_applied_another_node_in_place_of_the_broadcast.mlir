@@ -1,0 +1,10 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<3x5xf64> {mulgrad.name = "grad.x"}) {
+    %0 = stablehlo.negate %arg0 : tensor<3x5xf64>
+    %1 = stablehlo.divide %0, 15.0 : tensor<3x5xf64>
+    return %1 : tensor<3x5xf64>
+  }
+}
+// -----
+unchanged
+%1 divide: clause 2: found %0 stablehlo.negate, expected stablehlo.broadcast_in_dim

@@ -1,0 +1,11 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<1x1xf64> {mulgrad.seed = "loss"}) -> (tensor<3x5xf64> {mulgrad.name = "grad.x"}) {
+    %0 = stablehlo.divide %arg0, 15.0 : tensor<1x1xf64>
+    %1 = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<1x1xf64>) -> tensor<3x5xf64>
+    return %1 : tensor<3x5xf64>
+  }
+}
+// -----
+unchanged
+%0 divide: clause 2: found %arg0 "loss", expected stablehlo.broadcast_in_dim
+%1 broadcast_in_dim: clause 1: no divide reads it
