@@ -12,7 +12,7 @@ namespace mulgrad {
 using OperandType = std::variant<const Type*, Literal>;
 
 // Brings attributes to their one stored form: negative axes counted from the front, reduction axes
-// ascending, a splat Constant as a Fill. Throws Error when an axis is out of range.
+// ascending, a splat Constant as a Fill. An axis out of range is left for infer() to refuse.
 Op canonicalize(Op op, std::span<const OperandType> operands);
 
 // The type of the result. Throws Error when a constraint does not hold; the message cites it, for

@@ -146,10 +146,14 @@ Literal Literal::from_double(DType dtype, double value) {
     if constexpr (is_float_type<T>) {
       return of(static_cast<T>(value));
     } else {
-      const double limit = std::ldexp(1.0, 62);
-      if (value != std::trunc(value) || std::fabs(value) > limit) {
+      const double limit = std::ldexp(1.0, 63);
+      const bool whole = value == std::trunc(value);  // not for NaN
+      if (whole && std::is_same_v<T, std::uint64_t> && value >= limit && value < 2 * limit) {
+        return of(static_cast<T>(value));
+      }
+      if (!whole || value < -limit || value >= limit) {
         throw Error(Category::invalid_literal, "found " + std::to_string(value) +
-                                                   ", expected an integer for dtype " +
+                                                   ", expected an integer that fits dtype " +
                                                    std::string(mulgrad::to_string(dtype)));
       }
       return from_int(dtype, static_cast<std::int64_t>(value));

@@ -278,6 +278,12 @@ TEST(Literal, FromInt_RoundsFloatsAndRefusesWhatIntegersCannotHold) {
 
 TEST(Literal, FromDouble_RefusesFractionsAndNaNForIntegers) {
   EXPECT_EQ(Literal::from_double(DType::i32, -3), Literal::of(std::int32_t{-3}));
+  EXPECT_EQ(Literal::from_double(DType::i64, -std::ldexp(1.0, 63)), Literal::of(INT64_MIN));
+  EXPECT_EQ(Literal::from_double(DType::u64, std::ldexp(1.0, 63)),
+            Literal::of(std::uint64_t{1} << 63));
+  EXPECT_THROW(Literal::from_double(DType::i64, std::ldexp(1.0, 63)), Error);
+  EXPECT_THROW(Literal::from_double(DType::u64, std::ldexp(1.0, 64)), Error);
+  EXPECT_THROW(Literal::from_double(DType::u64, -1), Error);
   for (const double value : {0.5, std::nan(""), double{INFINITY}, 3e9}) {
     EXPECT_THROW(Literal::from_double(DType::i32, value), Error) << value;
   }
