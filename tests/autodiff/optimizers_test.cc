@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
+#include "tests/support/gradient_check.h"
 #include "tests/support/near.h"
 
 namespace mulgrad {
@@ -184,6 +185,21 @@ TEST(Optimizer, EveryShape_IsKeptByElementwiseOpsAlone) {
       for (const Node& node : update.nodes()) EXPECT_TRUE(is_elementwise(node.op));
     }
   }
+}
+
+// An update is an ordinary program: it can be derived, as learning to learn asks.
+TEST(AdamW, Update_AgreesWithFiniteDifferences) {
+  const std::vector<Tensor> in = {
+      Tensor::of<double>({2}, {0.5, -2}),
+      Tensor::of<double>({2}, {1, -0.25}),
+      Tensor::of<double>({2}, {-0.5, 1.5}),
+      Tensor::of<double>({2}, {0.75, 0.5}),
+      Tensor::scalar(0.1),
+      Tensor::scalar(0.5),
+      Tensor::scalar(0.25),
+  };
+  EXPECT_TRUE(
+      testing::check_gradients(trace_update(AdamW({.weight_decay = 0.1}), in[0].type()), in, 2));
 }
 
 TEST(Optimizer, SettingsOutOfTheirDomain_Throw) {
