@@ -147,7 +147,8 @@ void rule(const Select&, Primal p, Primal a, Primal b, Primal, Var dy) {
 // b a^(b-1), and 0 where b = 0, whatever a is
 Var power_slope(Primal a, Primal b) {
   if (b.is_literal()) {
-    return pow(a, Literal::from_double(b.dtype(), b.literal().as_double() - 1)) * b;
+    const double lower = b.literal().as_double() - 1;
+    return (lower == 1 ? Var(a) : pow(a, lower)) * b;
   }
   const Var exponent = b;
   const Var lower = exponent - 1;

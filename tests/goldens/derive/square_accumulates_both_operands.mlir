@@ -1,0 +1,22 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<3x5xf64> {mulgrad.name = "y"}) {
+    %0 = stablehlo.multiply %arg0, %arg0 : tensor<3x5xf64>
+    return %0 : tensor<3x5xf64>
+  }
+}
+// -----
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<3x5xf64> {mulgrad.name = "y"}, tensor<3x5xf64> {mulgrad.capture = "c0"}) {
+    %0 = stablehlo.multiply %arg0, %arg0 : tensor<3x5xf64>
+    return %0, %arg0 : tensor<3x5xf64>, tensor<3x5xf64>
+  }
+}
+// -----
+module @main.grad attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.seed = "y"}, %arg1: tensor<3x5xf64> {mulgrad.capture = "c0"}) -> (tensor<3x5xf64> {mulgrad.name = "grad.x"}) {
+    %0 = stablehlo.multiply %arg0, %arg1 : tensor<3x5xf64>
+    %1 = stablehlo.multiply %arg0, %arg1 : tensor<3x5xf64>
+    %2 = stablehlo.add %0, %1 : tensor<3x5xf64>
+    return %2 : tensor<3x5xf64>
+  }
+}
