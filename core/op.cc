@@ -81,7 +81,8 @@ std::uint64_t hash_op(const Op& op) {
       [&](const auto& attributes) {
         return std::apply(
             [&](const auto&... field) {
-              std::uint64_t hash = hash_mix(0, op.index());
+              // The name, not the index: a longer op list keeps the hashes.
+              std::uint64_t hash = hash_bytes(0, std::as_bytes(std::span(info(op).name)));
               ((hash = mix(hash, field)), ...);
               return hash;
             },

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/interpreter.h"
+#include "core/text.h"
 
 namespace mulgrad::testing {
 namespace {
@@ -75,6 +76,20 @@ TEST(OpCases, EveryCase_RunsAndHasTheInferredType) {
     const std::vector<Tensor> outputs = interpret(program, inputs_of(op_case));
     ASSERT_EQ(outputs.size(), 1u);
     EXPECT_EQ(outputs[0].type(), program.nodes()[0].type) << op_case.name;
+  }
+}
+
+TEST(OpCases, EveryCase_SurvivesPrintAndParse) {
+  ParseOptions options;
+  options.customs = case_customs();
+  for (const OpCase& op_case : op_cases()) {
+    const Program program = program_of(op_case);
+    const std::string text = print(program);
+    try {
+      EXPECT_EQ(parse(text, options), program) << op_case.name << "\n" << text;
+    } catch (const Error& error) {
+      ADD_FAILURE() << op_case.name << ": " << error.what() << "\n" << text;
+    }
   }
 }
 

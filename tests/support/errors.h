@@ -1,7 +1,8 @@
-// Matcher for a call that throws mulgrad::Error.
+// Calls that throw mulgrad::Error, in tests.
 #pragma once
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <string>
 
@@ -14,6 +15,19 @@ inline auto throws(Category category, const std::string& part) {
   return ::testing::Throws<Error>(::testing::AllOf(
       ::testing::Property("category", &Error::category, category),
       ::testing::Property("message", &Error::message, ::testing::HasSubstr(part))));
+}
+
+// The Error that f throws, for a closer look. A failure of the test, and an error without a
+// message, when it throws none.
+template <class F>
+Error error_of(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "expected an Error";
+  return Error(Category::parse_error, "");
 }
 
 }  // namespace mulgrad::testing

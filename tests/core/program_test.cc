@@ -1,0 +1,189 @@
+#include "core/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/expr.h"
+#include "core/interpreter.h"
+#include "tests/support/errors.h"
+
+namespace mulgrad {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+const Type kMatrix{DType::f32, {2, 3}};
+
+// x, y -> op(x, y), with the operands in either order.
+Program binary(Op op, bool swapped = false) {
+  Builder b;
+  const ValueId x = b.input("x", kMatrix);
+  const ValueId y = b.input("y", kMatrix);
+  b.output("z", swapped ? b.add(std::move(op), {y, x}) : b.add(std::move(op), {x, y}));
+  return b.finish();
+}
+
+Program scaled_sum(Axes axes, double factor) {
+  Builder b;
+  const Var x(b, b.input("x", kMatrix));
+  b.output("y", (sum(x, std::move(axes)) * factor).id());
+  return b.finish();
+}
+
+void expect_different(const Program& a, const Program& b) {
+  EXPECT_FALSE(a == b);
+  EXPECT_NE(a.hash(), b.hash());
+}
+
+TEST(Program, EqualPrograms_AreEqualAndHashAlike) {
+  EXPECT_EQ(binary(Subtract{}), binary(Subtract{}));
+  EXPECT_EQ(binary(Subtract{}).hash(), binary(Subtract{}).hash());
+}
+
+TEST(Program, Equality_SeesOpsAttributesOperandsLiteralsAndNames) {
+  expect_different(binary(Subtract{}), binary(Add{}));
+  expect_different(binary(Subtract{}), binary(Subtract{}, true));
+  expect_different(binary(Compare{Comparison::LT}), binary(Compare{Comparison::LE}));
+  expect_different(scaled_sum({0}, 2), scaled_sum({1}, 2));
+  expect_different(scaled_sum({0}, 2), scaled_sum({0}, 3));
+  expect_different(scaled_sum({0}, 0.0), scaled_sum({0}, -0.0));
+  const auto named = [](std::string input, std::string output, OutputRole role) {
+    Builder b;
+    b.output(std::move(output), b.input(std::move(input), kMatrix), role);
+    return b.finish();
+  };
+  const Program base = named("x", "y", OutputRole::output);
+  expect_different(base, named("a", "y", OutputRole::output));
+  expect_different(base, named("x", "b", OutputRole::output));
+  expect_different(base, named("x", "y", OutputRole::capture));
+}
+
+TEST(Program, Hash_IsStableAcrossProcesses) {
+  EXPECT_EQ(Program().hash(), 2619250595587859405u);
+  EXPECT_EQ(scaled_sum({0, 1}, 0.5).hash(), 11726959636244605124u);
+}
+
+TEST(Program, Origins_AreNoPartOfEqualityAndHash) {
+  const Program program = scaled_sum({0}, 2);
+  const Program fresh = program.with_fresh_origins();
+  EXPECT_EQ(fresh.origins()[1], 1);
+  EXPECT_EQ(program.origins()[1], kNoOrigin);
+  EXPECT_EQ(program, fresh);
+  EXPECT_EQ(program.hash(), fresh.hash());
+}
+
+TEST(Program, Uses_CountOperandsOutputsAndCaptures) {
+  Builder b;
+  const Var x(b, b.input("x", kMatrix));
+  const Var square = x * x;
+  b.output("y", square.id());
+  b.output("c0", square.id(), OutputRole::capture);
+  const Program program = b.finish();
+  const Uses uses(program);
+  EXPECT_EQ(uses.count(ValueId::input(0)), 2);
+  EXPECT_EQ(uses.count(ValueId::node(0)), 2);
+}
+
+TEST(Program, ReachableNodes_LeavesOutWhatNoOutputNeeds) {
+  Builder b;
+  const Var x(b, b.input("x", kMatrix));
+  const Var used = exp(x);
+  exp(used);
+  b.output("y", (-used).id());
+  EXPECT_EQ(reachable_nodes(b.finish()), (std::vector<bool>{true, false, true}));
+}
+
+TEST(Program, Names_AreCheckedByRole) {
+  Builder b;
+  const ValueId x = b.input("x", kMatrix);
+  b.input("x", kMatrix, InputRole::capture);  // another role: fine
+  EXPECT_EQ(error_of([&] { b.input("x", kMatrix); }).category(), Category::invalid_name);
+  EXPECT_EQ(error_of([&] { b.input("", kMatrix); }).category(), Category::invalid_name);
+  EXPECT_EQ(error_of([&] { b.input("1x", kMatrix); }).category(), Category::invalid_name);
+  EXPECT_EQ(error_of([&] { b.input("a b", kMatrix); }).category(), Category::invalid_name);
+  b.output("y", x);
+  EXPECT_EQ(error_of([&] { b.output("y", x); }).category(), Category::invalid_name);
+}
+
+TEST(Program, ValueOfAnotherProgram_IsMissingDependency) {
+  Builder b;
+  b.input("x", kMatrix);
+  const Error error = error_of([&] { b.add(Negate{}, {ValueId::node(3)}); });
+  EXPECT_EQ(error.category(), Category::missing_dependency);
+  EXPECT_EQ(error.node(), "%0 stablehlo.negate");
+  EXPECT_EQ(error_of([&] { b.output("y", ValueId::input(1)); }).category(),
+            Category::missing_dependency);
+}
+
+TEST(Program, RefusedNode_IsNotAppended) {
+  Builder b;
+  const ValueId x = b.input("x", kMatrix);
+  error_of([&] { b.add(Not{}, {x}); });
+  EXPECT_TRUE(b.nodes().empty());
+  EXPECT_EQ(b.add(Negate{}, {x}), ValueId::node(0));
+}
+
+TEST(Builder, Canonicalises_AxesAndSplats) {
+  Builder b;
+  const ValueId x = b.input("x", {DType::f32, {2, 3, 4}});
+  b.add(Reduce{Reduction::sum, {-1, 0}}, {x});
+  b.add(Mean{{2, -3}, false}, {x});
+  const auto constant = [&](Tensor value) {
+    b.add(Constant{std::make_shared<const Tensor>(std::move(value))}, {});
+    return b.nodes().back().op;
+  };
+  EXPECT_EQ(b.nodes()[0].op, Op(Reduce{Reduction::sum, {0, 2}}));
+  EXPECT_EQ(b.nodes()[1].op, Op(Mean{{0, 2}, false}));
+  EXPECT_EQ(constant(Tensor::of<float>({3}, {7, 7, 7})),
+            Op(Fill{Literal::from_double(DType::f32, 7), {3}}));
+  EXPECT_EQ(constant(Tensor::of<float>({1}, {7})),
+            Op(Fill{Literal::from_double(DType::f32, 7), {1}}));
+  EXPECT_EQ(constant(Tensor(DType::f32, {0, 2})), Op(Fill{Literal::zero(DType::f32), {0, 2}}));
+  EXPECT_EQ(kind_of(constant(Tensor::of<float>({2}, {0, -0.0f}))), OpKind::Constant);
+}
+
+Program symbolic() {
+  Builder b;
+  const Var x(b, b.input("x", {DType::f32, {Dim::symbol("B"), 3}}));
+  b.output("y", reshape(x * 2, {Dim::symbol("B") * 3}).id());
+  return b.finish();
+}
+
+TEST(Bind, GivesTheStaticProgram) {
+  const Program bound = bind(symbolic(), {{"B", 4}});
+  EXPECT_EQ(bound.inputs()[0].type, (Type{DType::f32, {4, 3}}));
+  EXPECT_EQ(bound.nodes()[1].type, (Type{DType::f32, {12}}));
+  EXPECT_EQ(symbols(symbolic()), std::vector<std::string>{"B"});
+  EXPECT_TRUE(symbols(bound).empty());
+  verify(bound);
+}
+
+TEST(Bind, MissingUnknownOrNegativeSymbol_IsAnError) {
+  const Error missing = error_of([] { bind(symbolic(), {}); });
+  EXPECT_EQ(missing.category(), Category::invalid_argument);
+  EXPECT_THAT(missing.message(), HasSubstr("the symbol B has no binding"));
+  const Error unknown = error_of([] { bind(symbolic(), {{"B", 1}, {"N", 2}}); });
+  EXPECT_EQ(unknown.category(), Category::invalid_argument);
+  EXPECT_THAT(unknown.message(), HasSubstr("N, which the program does not use"));
+  const Error negative = error_of([] { bind(symbolic(), {{"B", -1}}); });
+  EXPECT_EQ(negative.category(), Category::invalid_argument);
+  EXPECT_THAT(negative.message(), HasSubstr("size -1 for B"));
+}
+
+TEST(Program, MillionChainedNodes_BuildInterpretAndDestroy) {
+  constexpr int kLength = 1'000'000;
+  Builder b;
+  Var x(b, b.input("x", {DType::f32, {}}));
+  for (int i = 0; i < kLength; ++i) x = x + 1;
+  b.output("y", x.id());
+  const Program program = b.finish();
+  ASSERT_EQ(std::ssize(program.nodes()), kLength);
+  verify(program);
+  EXPECT_EQ(Program(program).hash(), program.hash());
+  const std::vector<Tensor> inputs = {Tensor::scalar(0.0f)};
+  EXPECT_EQ(interpret(program, inputs)[0], Tensor::scalar(1e6f));
+}
+
+}  // namespace
+}  // namespace mulgrad

@@ -1,0 +1,79 @@
+#include "core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/errors.h"
+
+namespace mulgrad {
+namespace {
+
+using testing::error_of;
+
+TEST(Tensor, Fresh_IsZero) {
+  const Tensor x(DType::i32, {2, 3});
+  EXPECT_EQ(x, Tensor::of<std::int32_t>({2, 3}, {0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(x.type(), (Type{DType::i32, {2, 3}}));
+  EXPECT_EQ(x.bytes().size(), 24u);
+}
+
+TEST(Tensor, RankZeroAndEmpty_HaveOneAndNoElement) {
+  EXPECT_EQ(Tensor(DType::f64, {}).elements(), 1);
+  EXPECT_EQ(Tensor(DType::f64, {3, 0, 2}).elements(), 0);
+  EXPECT_TRUE(Tensor(DType::f64, {0}).bytes().empty());
+}
+
+TEST(Tensor, Equality_ComparesBits) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Tensor::scalar(nan), Tensor::scalar(nan));
+  EXPECT_FALSE(Tensor::scalar(0.0) == Tensor::scalar(-0.0));
+  EXPECT_FALSE(Tensor::scalar(0.0f) == Tensor::scalar(0.0));
+  EXPECT_FALSE(Tensor(DType::f32, {2, 3}) == Tensor(DType::f32, {3, 2}));
+  EXPECT_FALSE(Tensor(DType::f32, {0, 3}) == Tensor(DType::f32, {3, 0}));
+}
+
+TEST(Tensor, Copy_IsDeep) {
+  const Tensor x = Tensor::of<float>({2}, {1, 2});
+  Tensor y = x;
+  y.data<float>()[0] = 5;
+  EXPECT_EQ(x.data<float>()[0], 1);
+}
+
+TEST(Tensor, WrongNumberOfValues_IsAnError) {
+  const Error error = error_of([] { Tensor::of<float>({2, 2}, {1, 2, 3}); });
+  EXPECT_EQ(error.category(), Category::shape_mismatch);
+  EXPECT_EQ(error.message(), "found 3 values, expected 4");
+  EXPECT_EQ(
+      error_of([] { Tensor::from_doubles(DType::f32, {2}, std::vector<double>{1}); }).category(),
+      Category::shape_mismatch);
+}
+
+TEST(Tensor, NegativeOrHugeSize_IsAnError) {
+  EXPECT_EQ(error_of([] { Tensor(DType::f32, {-1}); }).category(), Category::invalid_argument);
+  EXPECT_EQ(error_of([] {
+              Tensor(DType::f64, {1LL << 40, 1LL << 22});
+            }).category(),
+            Category::invalid_argument);
+}
+
+TEST(Tensor, FromDoubles_RoundsOnceToTheDtype) {
+  // 1 + 2^-8 + 2^-40 lies above the midpoint of two bf16 values; through f32 it would be on it.
+  const std::vector<double> values = {1 + 0x1p-8 + 0x1p-40};
+  const Tensor x = Tensor::from_doubles(DType::bf16, {1}, values);
+  EXPECT_EQ(x.to_doubles()[0], 1.0078125);
+  EXPECT_EQ(
+      error_of([] { Tensor::from_doubles(DType::u8, {1}, std::vector<double>{256}); }).category(),
+      Category::invalid_literal);
+}
+
+TEST(Tensor, FilledAndElement_AreInverse) {
+  const Literal value = Literal::from_double(DType::f16, -2.5);
+  const Tensor x = Tensor::filled(value, {2, 2});
+  for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(x.element(i), value);
+  EXPECT_EQ(x.to_doubles(), std::vector<double>(4, -2.5));
+}
+
+}  // namespace
+}  // namespace mulgrad
