@@ -12,7 +12,7 @@ Program Parser::run() {
   if (wrapped) {
     name_offset = in_.current().offset;
     if (in_.current().kind == TokenKind::symbol) name = content(in_.take());
-    if (in_.accept_word("attributes")) module_attributes();
+    if (in_.accept_word("attributes")) attributes();
     in_.expect('{');
   }
   located(name_offset, [&] { builder_.emplace(name); });
@@ -30,7 +30,7 @@ Program Parser::run() {
   return builder_->finish();
 }
 
-void Parser::module_attributes() {
+void Parser::attributes() {
   in_.expect('{');
   if (in_.accept('}')) return;
   do {
@@ -76,7 +76,7 @@ void Parser::function() {
       in_.expect(')');
     }
   }
-  if (in_.accept_word("attributes")) module_attributes();
+  if (in_.accept_word("attributes")) attributes();
   in_.expect('{');
   while (!in_.current().is_word("return") && !in_.current().is_word("func.return")) node();
   return_values(results);
@@ -88,7 +88,7 @@ void Parser::argument() {
   const Token name = in_.expect(TokenKind::value, "an argument such as %arg0");
   in_.expect(':');
   LocatedType type = in_.type();
-  Mark mark = marks(true);
+  Mark mark = marks(Place::argument);
   in_.skip_location();
   InputRole role = InputRole::input;
   if (mark.key == "mulgrad.seed") role = InputRole::seed;
@@ -110,24 +110,24 @@ void Parser::argument() {
 Parser::Result Parser::result() {
   Result result;
   result.type = in_.type();
-  result.mark = marks(false);
+  result.mark = marks(Place::result);
   if (result.mark.key.empty()) result.mark.offset = result.type.offset;
   in_.skip_location();
   return result;
 }
 
 // An attribute dictionary of an argument or result, where there is one.
-Parser::Mark Parser::marks(bool is_argument) {
+Parser::Mark Parser::marks(Place place) {
   Mark mark;
   if (!in_.accept('{') || in_.accept('}')) return mark;
   do {
-    attribute(mark, is_argument);
+    attribute(mark, place);
   } while (in_.accept(','));
   in_.expect('}');
   return mark;
 }
 
-void Parser::attribute(Mark& mark, bool is_argument) {
+void Parser::attribute(Mark& mark, Place place) {
   const Token key = in_.current();
   if (key.kind != TokenKind::word && key.kind != TokenKind::string) {
     in_.fail_expected("the name of an attribute");
@@ -150,7 +150,7 @@ void Parser::attribute(Mark& mark, bool is_argument) {
              "found " + std::string(key.text) + " beside " + std::string(mark.key) +
                  ", expected one of them");
   }
-  if (next.key == "mulgrad.seed" && !is_argument) {
+  if (next.key == "mulgrad.seed" && place == Place::result) {
     in_.fail(Category::malformed_derivative_ir, key.offset,
              "found a seed among the results, expected mulgrad.name or mulgrad.capture");
   }
@@ -275,7 +275,6 @@ ValueId Parser::append(std::size_t offset, Op op, std::span<const Operand> opera
   return located(offset, [&] { return builder_->add(std::move(op), operands); });
 }
 
-// Appends the node and holds the annotation against what is inferred.
 ValueId Parser::build(std::size_t offset, Op op, std::span<const Operand> operands,
                       const Annotation& annotation) {
   const bool is_mean = std::holds_alternative<Mean>(op);
@@ -292,6 +291,7 @@ ValueId Parser::build(std::size_t offset, Op op, std::span<const Operand> operan
     if (annotation.uniform && is_clamp && actual == Type{written.type.dtype, {}}) continue;
     check_type(written, actual, operand.value().to_string(), builder_->describe(id));
   }
+  // The shape of a mean's result follows from its axes and keepdims alone: blame these.
   const Type& inferred = builder_->type(id);
   if (!(annotation.result.type == inferred)) {
     check_type(annotation.result, inferred, "the result", builder_->describe(id),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <span>
@@ -25,6 +26,7 @@ class Parser {
   Program run();
 
  private:
+  enum class Place : std::uint8_t { argument, result };
   // What an argument or result is called, and where its mark stands.
   struct Mark {
     std::string_view key;  // "mulgrad.name", "mulgrad.seed", "mulgrad.capture"; empty without one
@@ -45,12 +47,12 @@ class Parser {
 
   static const std::unordered_map<std::string_view, Routine>& routines();
 
-  void module_attributes();
+  void attributes();  // of the module or the function
   void function();
   void argument();
   Result result();
-  Mark marks(bool is_argument);
-  void attribute(Mark& mark, bool is_argument);
+  Mark marks(Place place);
+  void attribute(Mark& mark, Place place);
   void node();
   void return_values(const std::vector<Result>& results);
 
@@ -71,8 +73,10 @@ class Parser {
     }
   }
   ValueId append(std::size_t offset, Op op, std::span<const Operand> operands);
+  // Appends the node and holds the annotation against what is inferred.
   ValueId build(std::size_t offset, Op op, std::span<const Operand> operands,
                 const Annotation& annotation);
+  // For an op all of whose attributes stand before its functional type.
   ValueId finish(std::size_t offset, Op op, const std::vector<Operand>& operands) {
     in_.expect(':');
     const Annotation annotation = functional_type(operands.size());

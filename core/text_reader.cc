@@ -157,7 +157,6 @@ LocatedType TextReader::type() {
   }
   const std::string_view text = lexer_.text();
   std::size_t offset = skip_space(current().offset + 1);
-  bool after_dim = false;
   while (true) {
     const char c = offset < text.size() ? text[offset] : '\0';
     if (c == '*' || c == '?') {
@@ -173,12 +172,11 @@ LocatedType TextReader::type() {
       } else if (offset >= text.size() || text[offset] != '>') {
         fail_at(offset, "'x'");
       }
-      after_dim = true;
     } else {
       const std::size_t begin = offset;
       while (offset < text.size() && is_symbol_char(text[offset])) ++offset;
       const std::string_view name = text.substr(begin, offset - begin);
-      if (name.empty()) fail_at(begin, after_dim ? "a size or a dtype" : "a size, a dtype");
+      if (name.empty()) fail_at(begin, "a size or a dtype");
       const auto dtype = dtype_from_string(name);
       if (!dtype) {
         fail(Category::parse_error, begin,
