@@ -16,7 +16,7 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> sizes)
       sizes_(std::move(sizes)),
       elements_(checked_bytes(dtype, sizes_) / byte_size(dtype)),
       size_(static_cast<std::size_t>(elements_ * byte_size(dtype))),
-      storage_((size_ + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t)) {}
+      storage_((size_ + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t)) {}
 
 Tensor Tensor::filled(const Literal& value, std::vector<std::int64_t> sizes) {
   Tensor result(value.dtype, std::move(sizes));

@@ -66,8 +66,9 @@ class Tensor {
   DType dtype_;
   std::vector<std::int64_t> sizes_;
   std::int64_t elements_;
-  std::size_t size_;                       // in bytes
-  std::vector<std::max_align_t> storage_;  // aligned for every element type
+  std::size_t size_;  // in bytes
+  // Aligned for every element type. Not std::max_align_t: zeroing it may skip its padding bytes.
+  std::vector<std::uint64_t> storage_;
 };
 
 template <class T>
