@@ -4,25 +4,18 @@
 // environment the last two are written anew; read the difference before you commit it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "autodiff/derive.h"
 #include "core/text.h"
+#include "tests/support/golden.h"
 
-namespace mulgrad {
+namespace mulgrad::testing {
 namespace {
 
 const std::string kSeparator = "// -----\n";
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::string derive_text(const std::string& text) {
   const Program program = parse(text);
@@ -44,17 +37,15 @@ TEST(DeriveGolden, EveryFile_HoldsWhatDeriveEmits) {
   for (const auto& entry :
        std::filesystem::directory_iterator(MULGRAD_SOURCE_DIR "/tests/goldens/derive")) {
     SCOPED_TRACE(entry.path().filename().string());
-    const std::string expected = read_file(entry.path());
-    const std::string found = derive_text(expected.substr(0, expected.find(kSeparator)));
-    if (std::getenv("MULGRAD_REWRITE_GOLDENS") != nullptr) {
-      std::ofstream(entry.path()) << found;
-    } else {
-      EXPECT_EQ(found, expected);
-    }
+    std::ifstream file(entry.path());
+    std::ostringstream content;
+    content << file.rdbuf();
+    const std::string source = content.str().substr(0, content.str().find(kSeparator));
+    EXPECT_TRUE(matches_golden(derive_text(source), "derive/" + entry.path().filename().string()));
     ++files;
   }
   EXPECT_GE(files, 24);
 }
 
 }  // namespace
-}  // namespace mulgrad
+}  // namespace mulgrad::testing
