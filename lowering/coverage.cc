@@ -48,12 +48,17 @@ struct Fate {
 
 class ArtifactCoverage {
  public:
-  ArtifactCoverage(const CoverageArtifact& artifact, const Target& target,
+  ArtifactCoverage(const CoverageArtifact& covered, const Target& target,
                    const HasHandler& has_handler)
-      : artifact_(artifact), target_(target), has_handler_(has_handler) {
-    fates_.resize(artifact.source.nodes().size());
-    reached_ = reachable_nodes(artifact.source);
-    for (const CoverageStep& step : artifact.steps) read(step);
+      : artifact_(covered.artifact),
+        multiplicity_(covered.multiplicity),
+        target_(target),
+        has_handler_(has_handler) {
+    fates_.resize(artifact_.source.nodes().size());
+    reached_ = reachable_nodes(artifact_.source);
+    for (const PassReport& pass : covered.passes) {
+      for (const TouchedNode& touched : pass.touched) read(pass.name, touched);
+    }
     read_lowered();
   }
 
@@ -74,68 +79,36 @@ class ArtifactCoverage {
         row.numerics = fate.numerics;
       }
       Key key{kind, row.fate, row.rules, row.numerics.to_string(), row.reason};
-      rows.emplace(std::move(key), std::move(row)).first->second.count += artifact_.multiplicity;
+      rows.emplace(std::move(key), std::move(row)).first->second.count += multiplicity_;
     }
     for (auto& [key, row] : rows) coverage.rows.push_back(std::move(row));
     for (const auto& [kind, count] : emitted_) {
-      coverage.emitted.push_back({artifact_.name, kind, count * artifact_.multiplicity});
+      coverage.emitted.push_back({artifact_.name, kind, count * multiplicity_});
     }
     std::stable_sort(unsupported_.begin(), unsupported_.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [source, node] : unsupported_) coverage.unsupported.push_back(std::move(node));
+    for (auto& [source, refusal] : unsupported_) {
+      coverage.unsupported.push_back(std::move(refusal));
+    }
     add(coverage.before, work(artifact_.source));
-    add(coverage.after, work(artifact_.lowered));
+    add(coverage.after, work(artifact_.program));
   }
 
  private:
-  static std::vector<bool> origins_in(const Program& program, std::size_t size) {
-    std::vector<bool> present(size);
-    for (const Origin origin : program.origins()) {
-      if (origin != kNoOrigin) present[static_cast<std::size_t>(origin)] = true;
+  void read(const std::string& pass, const TouchedNode& touched) {
+    Fate& fate = fates_[static_cast<std::size_t>(touched.node)];
+    if (std::find(fate.rules.begin(), fate.rules.end(), pass) == fate.rules.end()) {
+      fate.rules.push_back(pass);
     }
-    return present;
-  }
-
-  void apply_rule(std::size_t source, const std::string& rule, const Numerics& numerics) {
-    Fate& fate = fates_[source];
-    if (std::find(fate.rules.begin(), fate.rules.end(), rule) == fate.rules.end()) {
-      fate.rules.push_back(rule);
-    }
-    fate.numerics = fate.numerics | numerics;
-  }
-
-  void read(const CoverageStep& step) {
-    const std::span<const Origin> origins = step.before.origins();
-    for (const Region& region : step.regions) {
-      for (const std::int64_t node : region.source) {
-        const Origin origin = origins[static_cast<std::size_t>(node)];
-        if (origin == kNoOrigin) continue;
-        apply_rule(static_cast<std::size_t>(origin), region.pass, region.numerics);
-      }
-    }
-    const std::vector<bool> before = origins_in(step.before, fates_.size());
-    const std::vector<bool> after = origins_in(step.after, fates_.size());
-    for (std::size_t i = 0; i < fates_.size(); ++i) {
-      if (before[i] && !after[i]) apply_rule(i, step.pass, {});
-    }
-  }
-
-  void refuse(std::int64_t source, const std::string& label, const std::string& op,
-              const std::string& reason) {
-    if (source >= 0) {
-      std::string& first = fates_[static_cast<std::size_t>(source)].reason;
-      if (!first.empty()) return;  // one reason per source node
-      first = reason;
-    }
-    unsupported_.push_back({source, {label, op, reason}});
+    fate.numerics = fate.numerics | touched.numerics;
   }
 
   void read_lowered() {
-    const Program& lowered = artifact_.lowered;
+    const Program& lowered = artifact_.program;
     for (const Output& output : lowered.outputs()) {
       if (!output.value.is_input()) continue;
       if (const auto reason = target_.interface_refusal(lowered.type(output.value).dtype)) {
-        refuse(-1, artifact_.name + ":" + lowered.describe(output.value), "", *reason);
+        unsupported_.push_back({-1, {artifact_.input_label(output.value.index()), *reason}});
       }
     }
     const std::vector<bool> reached = reachable_nodes(lowered);
@@ -147,32 +120,30 @@ class ArtifactCoverage {
       if (!reason && has_handler_ && !has_handler_(node.op)) reason = "no handler is registered";
       if (!reason) continue;
       const Origin origin = lowered.origins()[static_cast<std::size_t>(i)];
-      const std::string op(node.text_name());
-      if (origin == kNoOrigin) {
-        refuse(-1, artifact_.name + ":" + lowered.describe(ValueId::node(i)), op, *reason);
-        continue;
+      if (origin != kNoOrigin) {
+        std::string& first = fates_[static_cast<std::size_t>(origin)].reason;
+        if (!first.empty()) continue;  // one reason per source node
+        first = *reason;
       }
-      const bool emitted = kind_of(artifact_.source.nodes()[static_cast<std::size_t>(origin)].op) !=
-                           kind_of(node.op);
-      refuse(origin, node_label(artifact_.name, artifact_.source, origin), op,
-             (emitted ? op + " in its place: " : "") + *reason);
+      unsupported_.push_back({origin, {artifact_.label(i), *reason}});
     }
   }
 
   void add(Work& total, const Work& once) const {
-    const auto times = static_cast<double>(artifact_.multiplicity);
+    const auto times = static_cast<double>(multiplicity_);
     total.flops += once.flops * times;
     total.bytes += once.bytes * times;
     total.constant_bytes += once.constant_bytes * times;
   }
 
-  const CoverageArtifact& artifact_;
+  const Artifact& artifact_;
+  const std::int64_t multiplicity_;
   const Target& target_;
   const HasHandler& has_handler_;
   std::vector<Fate> fates_;    // per source node
   std::vector<bool> reached_;  // likewise
   std::map<OpKind, std::int64_t> emitted_;
-  std::vector<std::pair<std::int64_t, UnsupportedNode>> unsupported_;  // with the source node
+  std::vector<std::pair<std::int64_t, Refusal>> unsupported_;  // with the source node
 };
 
 std::string_view to_string(NodeFate fate) {
@@ -227,10 +198,6 @@ std::string op_text(OpKind kind) {
 
 }  // namespace
 
-std::string node_label(const std::string& artifact, const Program& source, std::int64_t node) {
-  return artifact + ":" + source.describe(ValueId::node(node));
-}
-
 Work work(const Program& program) {
   Work total;
   const std::vector<bool> reached = reachable_nodes(program);
@@ -279,8 +246,8 @@ std::string Coverage::print() const {
            {"constant bytes", number(before.constant_bytes), number(after.constant_bytes)}};
   text += align(lines);
   if (!unsupported.empty()) text += "\nunsupported:\n";
-  for (const UnsupportedNode& node : unsupported) {
-    text += "  " + node.node + ": " + node.reason + "\n";
+  for (const Refusal& refusal : unsupported) {
+    text += "  " + refusal.label + ": " + refusal.reason + "\n";
   }
   return text;
 }

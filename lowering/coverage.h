@@ -3,43 +3,21 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/program.h"
-#include "core/rewrite/pass.h"
+#include "core/rewrite/pass_manager.h"
+#include "lowering/artifact.h"
 #include "lowering/target.h"
 
 namespace mulgrad {
 
-// One pass as it ran: what it was given (which tells the origins of the nodes that its regions
-// name), what it replaced, and what it left.
-struct CoverageStep {
-  std::string pass;
-  Program before;
-  std::vector<Region> regions;
-  Program after;
-};
-
 struct CoverageArtifact {
-  std::string name;  // "forward"
-  // Before any pass. The programs of the steps descend from source.with_fresh_origins(), by which
-  // the nodes of `lowered` are led back to it.
-  Program source;
-  std::vector<CoverageStep> steps;  // in the order in which they ran
-  Program lowered;                  // after the last step
-  std::int64_t multiplicity = 1;    // a shared update counts once per parameter
-};
-
-// "<artifact>:%n <op>": names a node of a source program, for errors and reports.
-std::string node_label(const std::string& artifact, const Program& source, std::int64_t node);
-
-struct UnsupportedNode {
-  std::string node;  // node_label
-  std::string op;    // text name of the op that is refused
-  std::string reason;
+  Artifact artifact;
+  std::vector<PassReport> passes;  // as run_passes() reports them for the artifact
+  std::int64_t multiplicity = 1;   // a shared update counts once per parameter
 };
 
 enum class NodeFate : std::uint8_t { native, rewritten, unsupported };
@@ -77,9 +55,9 @@ Work work(const Program& program);  // throws unresolved_symbolic_shape for a pr
 
 struct Coverage {
   std::string target;
-  std::vector<CoverageRow> rows;             // by artifact, then in the order of the op list
-  std::vector<EmittedRow> emitted;           // nodes of the lowered programs, likewise
-  std::vector<UnsupportedNode> unsupported;  // every one, a shared artifact's once
+  std::vector<CoverageRow> rows;     // by artifact, then in the order of the op list
+  std::vector<EmittedRow> emitted;   // nodes of the programs after the passes, likewise
+  std::vector<Refusal> unsupported;  // every one, a shared artifact's once
   Work before;
   Work after;
 
@@ -92,8 +70,8 @@ struct Coverage {
 using HasHandler = std::function<bool(const Op&)>;
 
 // A source node that an output or capture depends on is
-//   unsupported  when a reachable node of the lowered program that descends from it is refused by
-//                the target or has no handler;
+//   unsupported  when a reachable node of the program after the passes that descends from it is
+//                refused by the target or has no handler;
 //   rewritten    when a pass replaced a node that descends from it, or left none;
 //   native       otherwise.
 // An input that leaves as an output and whose dtype cannot cross the target's interface is

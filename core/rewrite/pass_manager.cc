@@ -206,6 +206,37 @@ void verify_result(const Pass& pass, std::int64_t position, Slot slot, const Pro
   }
 }
 
+// A flag per node of the pipeline's program: does the program hold a descendant?
+std::vector<bool> present_origins(const Program& program, std::size_t size) {
+  std::vector<bool> present(size);
+  for (const Origin origin : program.origins()) {
+    if (origin != kNoOrigin) present[static_cast<std::size_t>(origin)] = true;
+  }
+  return present;
+}
+
+std::vector<TouchedNode> touched_nodes(const Program& before, const PassResult& result,
+                                       std::size_t size) {
+  if (!result.changed) return {};
+  std::vector<std::optional<Numerics>> touched(size);
+  for (const Region& region : result.regions) {
+    for (const std::int64_t node : region.source) {
+      const Origin origin = before.origins()[static_cast<std::size_t>(node)];
+      if (origin == kNoOrigin) continue;
+      auto& numerics = touched[static_cast<std::size_t>(origin)];
+      numerics = numerics.value_or(Numerics()) | region.numerics;
+    }
+  }
+  const std::vector<bool> old_origins = present_origins(before, size);
+  const std::vector<bool> new_origins = present_origins(result.program, size);
+  std::vector<TouchedNode> nodes;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (old_origins[i] && !new_origins[i] && !touched[i]) touched[i] = Numerics();
+    if (touched[i]) nodes.push_back({static_cast<Origin>(i), *touched[i]});
+  }
+  return nodes;
+}
+
 }  // namespace
 
 PipelineResult run_passes(const Program& program, Slot slot, std::span<const Pass> passes,
@@ -230,8 +261,10 @@ PipelineResult run_passes(const Program& program, Slot slot, std::span<const Pas
       throw violation(pass, position, slot, *wrong);
     }
     if (result.changed) pipeline.numerics = pipeline.numerics | pass.numerics;
-    pipeline.passes.push_back(
-        {pass.name, position, result.changed, taken.count(), std::move(result.regions)});
+    std::vector<TouchedNode> touched =
+        touched_nodes(pipeline.program, result, program.nodes().size());
+    pipeline.passes.push_back({pass.name, position, result.changed, taken.count(),
+                               std::move(result.regions), std::move(touched)});
     pipeline.program = std::move(result.program);
   }
   return pipeline;

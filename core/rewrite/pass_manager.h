@@ -10,12 +10,22 @@
 
 namespace mulgrad {
 
+// A node of the pipeline's program that a pass replaced or removed, and by what numerics.
+struct TouchedNode {
+  Origin node;
+  Numerics numerics;
+
+  bool operator==(const TouchedNode&) const = default;
+};
+
 struct PassReport {
   std::string name;
   std::int64_t position = 0;  // zero-based, within the list
   bool changed = false;
   double seconds = 0;
   std::vector<Region> regions;  // indices refer to this pass's own input and output
+  // Those that a region replaces a descendant of, or that left their last descendant; ascending.
+  std::vector<TouchedNode> touched;
 };
 
 struct PipelineResult {

@@ -1,0 +1,130 @@
+// materialize_broadcasts and elide_broadcasts.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/custom.h"
+#include "core/inference.h"
+#include "core/rewrite/rewriter.h"
+#include "lowering/legalize.h"
+
+namespace mulgrad {
+namespace {
+
+const std::vector<Slot> kEverySlot{Slot::forward, Slot::derivative, Slot::update};
+
+// The broadcast that makes the operand, or null.
+const Node* broadcast_of(const Program& program, const Operand& operand) {
+  if (operand.is_literal() || operand.value().is_input()) return nullptr;
+  const Node& node = program.node(operand.value());
+  return std::holds_alternative<BroadcastInDim>(node.op) ? &node : nullptr;
+}
+
+PassResult materialize(const Program& program, const std::string& name) {
+  std::vector<Replacement> replacements;
+  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+    const auto expands = [&](const Operand& operand) {
+      return !operand.is_literal() && program.type(operand.value()).shape != node.type.shape;
+    };
+    if (!is_elementwise(node.op) ||
+        std::none_of(node.operands.begin(), node.operands.end(), expands)) {
+      continue;
+    }
+    replacements.push_back(
+        {i, {}, {}, [&node, expands](Rewriter& rewriter) {
+           std::vector<Operand> operands;
+           for (const Operand& operand : node.operands) {
+             if (!expands(operand)) {
+               operands.push_back(rewriter.at(operand));
+               continue;
+             }
+             const Var x = rewriter.at(operand.value());
+             operands.emplace_back(broadcast_in_dim(x, node.type.shape, all_axes(x)).id());
+           }
+           return Var(rewriter.builder(), rewriter.builder().add(node.op, operands));
+         }});
+  }
+  return apply(program, name, replacements);
+}
+
+// The shape in which the operand of a broadcast can be read by an elementwise op of its result
+// shape: rank 0, or its sizes at their places and 1 elsewhere. Nothing when its axes change order.
+std::optional<Shape> elided_shape(const Program& program, const Node& broadcast) {
+  const Shape& source = program.type(broadcast.operands[0].value()).shape;
+  const auto& op = std::get<BroadcastInDim>(broadcast.op);
+  if (source.rank() == 0) return source;
+  if (!std::is_sorted(op.dims.begin(), op.dims.end())) return std::nullopt;
+  Shape result(std::vector<Dim>(static_cast<std::size_t>(op.shape.rank()), Dim(1)));
+  for (std::size_t i = 0; i < op.dims.size(); ++i) {
+    result[op.dims[i]] = source[static_cast<std::int64_t>(i)];
+  }
+  return result;
+}
+
+// For each operand, the shape in which it is to be read; nothing where it stays.
+std::vector<std::optional<Shape>> elisions(const Program& program, const Node& node) {
+  std::vector<std::optional<Shape>> result(node.operands.size());
+  std::vector<Shape> shapes;  // of the operands that are values, as they stand
+  for (const Operand& operand : node.operands) {
+    shapes.push_back(operand.is_literal() ? Shape() : program.type(operand.value()).shape);
+  }
+  for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    const Node* broadcast = broadcast_of(program, node.operands[i]);
+    if (broadcast == nullptr) continue;
+    const std::optional<Shape> shape = elided_shape(program, *broadcast);
+    if (!shape) continue;
+    // The other operands must still give the result its shape.
+    const Shape before = std::exchange(shapes[i], *shape);
+    Shape together;
+    for (const Shape& each : shapes) together = broadcast_shapes(together, each);
+    if (together == node.type.shape) {
+      result[i] = shape;
+    } else {
+      shapes[i] = before;
+    }
+  }
+  return result;
+}
+
+PassResult elide(const Program& program, const std::string& name) {
+  std::vector<Replacement> replacements;
+  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+    if (!is_elementwise(node.op)) continue;
+    std::vector<std::optional<Shape>> shapes = elisions(program, node);
+    if (std::none_of(shapes.begin(), shapes.end(), [](const auto& s) { return s.has_value(); })) {
+      continue;
+    }
+    replacements.push_back(
+        {i, {}, {}, [&node, shapes = std::move(shapes)](Rewriter& rewriter) {
+           std::vector<Operand> operands;
+           for (std::size_t k = 0; k < node.operands.size(); ++k) {
+             if (!shapes[k]) {
+               operands.push_back(rewriter.at(node.operands[k]));
+               continue;
+             }
+             const Node* broadcast = broadcast_of(rewriter.source(), node.operands[k]);
+             const Var source = rewriter.at(broadcast->operands[0].value());
+             operands.emplace_back(reshape(source, *shapes[k]).id());
+           }
+           return Var(rewriter.builder(), rewriter.builder().add(node.op, operands));
+         }});
+  }
+  return apply(program, name, replacements);
+}
+
+}  // namespace
+
+Pass materialize_broadcasts() {
+  const std::string name = "materialize_broadcasts";
+  return {name, kEverySlot, {}, [name](const Program& p) { return materialize(p, name); },
+          {},   {},         {}};
+}
+
+Pass elide_broadcasts() {
+  const std::string name = "elide_broadcasts";
+  return {name, kEverySlot, {}, [name](const Program& p) { return elide(p, name); }, {}, {}, {}};
+}
+
+}  // namespace mulgrad

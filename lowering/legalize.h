@@ -1,0 +1,42 @@
+// The matmul legaliser: what a target lacks becomes products with constants, elementwise ops and
+// the movement that the target has.
+#pragma once
+
+#include "core/rewrite/pass.h"
+#include "lowering/target.h"
+
+namespace mulgrad {
+
+// Every tensor operand of an elementwise op gets the shape of the result.
+//   add(x:[3,4], b:[1,4]) -> add(x, broadcast_in_dim(b))      also for a rank-0 operand
+// Literals stay. Bit-exact. After it no elementwise op broadcasts a tensor.
+Pass materialize_broadcasts();
+
+// The other way: an elementwise op reads the operand of a broadcast_in_dim where one of the two
+// declared broadcasting forms says the same and another operand still gives the result its shape.
+//   add(x:[3,4], broadcast_in_dim(b:[4], dims = [1])) -> add(x, reshape(b):[1,4])
+//   multiply(x, broadcast_in_dim(s:[]))               -> multiply(x, s)
+// Bit-exact. The broadcast stays for its other readers; dead_code removes it.
+Pass elide_broadcasts();
+
+// Replaces each reachable node that `target` refuses and that can be said in ops that it takes:
+//   reduce sum, mean      products with ones on any axes and rank; mean divides by the count
+//                         {sign_of_zero, reassociates}
+//   broadcast_in_dim      a product with ones from the other side, contracting over 1; of a single
+//                         element ones times it {sign_of_zero}
+//   elementwise           operands of size 1 are broadcast so {sign_of_zero}
+//   reduce max, min       slices and elementwise maxima where the target has slices {}; else cyclic
+//                         column shifts by 1, 2, 4 ... {sign_of_zero, needs_exact_product}
+//   reduce product        slices and multiplications {finite_only, reassociates}
+//   reduce and, or of i1  the number of ones, by a product, against 0 {}
+//   dot_general           transpose and reshape around a plain product {sign_of_zero}; batches one
+//                         by one where the target has slices
+//   iota                  a constant {}
+//   stop_gradient         its operand {}
+//   i1 in other ops       convert to f32, the same op, and back by a comparison with 0 {}
+// A node without such a rule, or whose rule would need an op that the target refuses too, stays as
+// it is; so does one of symbolic shape: bind first. What is emitted is all taken by the target, so
+// a second run changes nothing. Derive before it: stop_gradient is gone after it.
+Pass legalize_to_matmul(Target target);
+
+}  // namespace mulgrad

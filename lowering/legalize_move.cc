@@ -1,0 +1,160 @@
+// Broadcasts and general products as plain products, and the movement around them.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "lowering/legalize_rules.h"
+
+namespace mulgrad::legalize {
+namespace {
+
+Var ones(Builder& builder, DType dtype, Shape shape) {
+  return fill(builder, Literal::one(dtype), std::move(shape));
+}
+
+// The axes of 0..rank-1 that are not among `taken`, ascending.
+Axes others(std::int64_t rank, const Axes& taken) {
+  Axes result;
+  for (std::int64_t i = 0; i < rank; ++i) {
+    if (std::find(taken.begin(), taken.end(), i) == taken.end()) result.push_back(i);
+  }
+  return result;
+}
+
+Axes join(std::initializer_list<Axes> parts) {
+  Axes result;
+  for (const Axes& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
+}
+
+std::int64_t count(const Shape& shape, const Axes& axes) {
+  return std::accumulate(
+      axes.begin(), axes.end(), std::int64_t{1},
+      [&](std::int64_t product, std::int64_t axis) { return product * shape[axis].size(); });
+}
+
+Shape pick(const Shape& shape, const Axes& axes) {
+  Shape result;
+  for (const std::int64_t axis : axes) result.push_back(shape[axis]);
+  return result;
+}
+
+const Fill* as_fill(Var x) {
+  if (x.id().is_input()) return nullptr;
+  return std::get_if<Fill>(&x.builder().nodes()[static_cast<std::size_t>(x.id().index())].op);
+}
+
+// Row i of the [n, rows, columns] tensor, as a matrix.
+Var matrix_at(Var x, std::int64_t i) {
+  const Shape& shape = x.shape();
+  return reshape(slice(x, {i, 0, 0}, {i + 1, shape[1], shape[2]}), {shape[1], shape[2]});
+}
+
+}  // namespace
+
+std::int64_t elements(const Shape& shape) { return shape.elements().size(); }
+
+bool keeps_order(const Shape& shape, const Axes& permutation) {
+  std::int64_t last = -1;
+  for (const std::int64_t axis : permutation) {
+    if (shape[axis] == Dim(1)) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+Var reorder(Var x, const Axes& permutation) {
+  if (keeps_order(x.shape(), permutation)) return reshape(x, pick(x.shape(), permutation));
+  return transpose(x, permutation);
+}
+
+Var to_numbers(Var x) { return convert(x, DType::f32); }
+Var to_logical(Var x) { return compare(Comparison::NE, x, 0); }
+
+Var broadcast(Var x, const Shape& shape, const Axes& dims) {
+  if (x.dtype() == DType::i1) return to_logical(broadcast(to_numbers(x), shape, dims));
+  if (elements(x.shape()) == elements(shape)) {
+    // Nothing expands: the axes take their places, ascending, and the missing ones have size 1.
+    Axes order = all_axes(x);
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      return dims[static_cast<std::size_t>(a)] < dims[static_cast<std::size_t>(b)];
+    });
+    return reshape(reorder(x, order), shape);
+  }
+  if (const Fill* source = as_fill(x)) return fill(x.builder(), source->value, shape);
+  if (elements(x.shape()) == 1) {
+    const Var scalar = reshape(x, {});
+    return ones(x.builder(), x.dtype(), shape) * scalar;
+  }
+  // Of the result axes that are not of size 1, those that x has and those along which it repeats.
+  Axes kept;
+  Axes order;  // of x
+  for (std::int64_t axis = 0; axis < shape.rank(); ++axis) {
+    const auto found = std::find(dims.begin(), dims.end(), axis);
+    if (found == dims.end()) continue;
+    const std::int64_t from = found - dims.begin();
+    order.push_back(from);
+    if (x.shape()[from] != Dim(1)) kept.push_back(axis);
+  }
+  const Axes repeated = others(shape.rank(), kept);
+  const std::int64_t size = elements(x.shape());
+  const std::int64_t times = count(shape, repeated);
+  const Var source = reorder(x, order);
+  if (!keeps_order(shape, join({kept, repeated})) && keeps_order(shape, join({repeated, kept}))) {
+    const Var row = reshape(source, {1, size});
+    const Var left = ones(x.builder(), x.dtype(), {times, 1});
+    return reshape(matmul(left, row), shape);
+  }
+  const Axes kept_first = join({kept, repeated});
+  const Var column = reshape(source, {size, 1});
+  const Var right = ones(x.builder(), x.dtype(), {1, times});
+  const Var product = matmul(column, right);
+  Axes back(kept_first.size());
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    back[static_cast<std::size_t>(kept_first[i])] = static_cast<std::int64_t>(i);
+  }
+  if (keeps_order(shape, kept_first)) return reshape(product, shape);
+  return transpose(reshape(product, pick(shape, kept_first)), back);
+}
+
+Var broadcast_operand(Var x, const Shape& shape) {
+  return broadcast(x, shape, x.rank() == 0 ? Axes{} : all_axes(x));
+}
+
+Var dot(Var lhs, Var rhs, const DotGeneral& op, const Shape& result) {
+  // In the wider dtype every product is exact or rounded as the result's dtype asks.
+  const DType dtype = byte_size(op.dtype) > byte_size(lhs.dtype()) ? op.dtype : lhs.dtype();
+  if (lhs.dtype() != dtype) {
+    lhs = convert(lhs, dtype);
+    rhs = convert(rhs, dtype);
+  }
+  const Axes lhs_free = others(lhs.rank(), join({op.lhs_batch, op.lhs_contracting}));
+  const Axes rhs_free = others(rhs.rank(), join({op.rhs_batch, op.rhs_contracting}));
+  const std::int64_t batch = count(lhs.shape(), op.lhs_batch);
+  const std::int64_t rows = count(lhs.shape(), lhs_free);
+  const std::int64_t inner = count(lhs.shape(), op.lhs_contracting);
+  const std::int64_t columns = count(rhs.shape(), rhs_free);
+  const auto finish = [&](Var product) {
+    if (product.dtype() != op.dtype) product = convert(product, op.dtype);
+    return reshape(product, result);
+  };
+  lhs = reorder(lhs, join({op.lhs_batch, lhs_free, op.lhs_contracting}));
+  rhs = reorder(rhs, join({op.rhs_batch, op.rhs_contracting, rhs_free}));
+  if (batch <= 1) {
+    const Var left = reshape(lhs, batch == 1 ? Shape{rows, inner} : Shape{0, 1});
+    const Var right = reshape(rhs, batch == 1 ? Shape{inner, columns} : Shape{1, 0});
+    return finish(matmul(left, right));
+  }
+  lhs = reshape(lhs, {batch, rows, inner});
+  rhs = reshape(rhs, {batch, inner, columns});
+  std::vector<Var> products;
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const Var left = matrix_at(lhs, i);
+    const Var right = matrix_at(rhs, i);
+    products.push_back(reshape(matmul(left, right), {1, rows, columns}));
+  }
+  return finish(concatenate(products, 0));
+}
+
+}  // namespace mulgrad::legalize

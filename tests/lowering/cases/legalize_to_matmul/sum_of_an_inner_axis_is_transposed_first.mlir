@@ -1,0 +1,17 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3x4xf32> {mulgrad.name = "x"}) -> (tensor<2x4xf32> {mulgrad.name = "y"}) {
+    %0 = stablehlo.reduce(%arg0) applies stablehlo.add across dimensions = [1] : (tensor<2x3x4xf32>) -> tensor<2x4xf32>
+    return %0 : tensor<2x4xf32>
+  }
+}
+// -----
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3x4xf32> {mulgrad.name = "x"}) -> (tensor<2x4xf32> {mulgrad.name = "y"}) {
+    %0 = stablehlo.transpose %arg0, dims = [0, 2, 1] : (tensor<2x3x4xf32>) -> tensor<2x4x3xf32>
+    %1 = stablehlo.reshape %0 : (tensor<2x4x3xf32>) -> tensor<8x3xf32>
+    %2 = stablehlo.constant dense<1.0e+00> : tensor<3x1xf32>
+    %3 = stablehlo.dot_general %1, %2, contracting_dims = [1] x [0] : (tensor<8x3xf32>, tensor<3x1xf32>) -> tensor<8x1xf32>
+    %4 = stablehlo.reshape %3 : (tensor<8x1xf32>) -> tensor<2x4xf32>
+    return %4 : tensor<2x4xf32>
+  }
+}
