@@ -1,0 +1,204 @@
+#include "lowering/cleaning.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/custom.h"
+#include "core/rewrite/rewriter.h"
+
+namespace mulgrad {
+namespace {
+
+// Decides about a whole program at once, replacements ascending by root.
+using Decide = std::function<std::vector<Replacement>(const Program&)>;
+
+Pass cleaning_pass(std::string name, Numerics numerics, Decide decide) {
+  auto run = [name, decide = std::move(decide)](const Program& program) {
+    return apply(program, name, decide(program));
+  };
+  return {std::move(name),
+          {Slot::forward, Slot::derivative, Slot::update},
+          numerics,
+          std::move(run),
+          {},
+          {},
+          {}};
+}
+
+// The root is another value of the source program.
+Replacement alias(std::int64_t root, ValueId value) {
+  return {root, {}, {}, [value](Rewriter& rewriter) { return rewriter.at(value); }};
+}
+
+std::uint64_t hash_node(const Op& op, const std::vector<Operand>& operands) {
+  std::uint64_t hash = hash_op(op);
+  for (const Operand& operand : operands) {
+    if (operand.is_literal()) {
+      hash = hash_mix(hash, operand.literal().bits);
+    } else {
+      const ValueId value = operand.value();
+      hash = hash_mix(hash, static_cast<std::uint64_t>(value.index()) * 2 + value.is_input());
+    }
+  }
+  return hash;
+}
+
+std::vector<Replacement> find_common(const Program& program) {
+  std::vector<Replacement> replacements;
+  // For each node, the first node that computes the same; and its operands in such terms.
+  std::vector<ValueId> first;
+  std::vector<std::vector<Operand>> operands;
+  std::unordered_multimap<std::uint64_t, std::int64_t> seen;
+  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+    std::vector<Operand> reads = node.operands;
+    for (Operand& operand : reads) {
+      if (operand.is_literal() || operand.value().is_input()) continue;
+      operand = first[static_cast<std::size_t>(operand.value().index())];
+    }
+    const std::uint64_t hash = hash_node(node.op, reads);
+    const auto [begin, end] = seen.equal_range(hash);
+    const auto same = std::find_if(begin, end, [&](const auto& entry) {
+      const auto other = static_cast<std::size_t>(entry.second);
+      return operands[other] == reads && program.nodes()[other].op == node.op;
+    });
+    if (same == end) {
+      first.push_back(ValueId::node(i));
+      seen.emplace(hash, i);
+    } else {
+      first.push_back(ValueId::node(same->second));
+      replacements.push_back(alias(i, first.back()));
+    }
+    operands.push_back(std::move(reads));
+  }
+  return replacements;
+}
+
+// Where a value comes from once the transposes, or the reshapes, on its way are composed.
+struct Movement {
+  ValueId value;     // what stands for the node: itself, or an earlier value where nothing moves
+  ValueId base;      // what is moved
+  Axes permutation;  // of a transpose
+};
+
+std::vector<Replacement> find_movement_pairs(const Program& program) {
+  std::vector<Replacement> replacements;
+  std::vector<Movement> movements;
+  const auto resolve = [&](ValueId value) {
+    return value.is_input() ? value : movements[static_cast<std::size_t>(value.index())].value;
+  };
+  // The movement behind a value that is made by an op of type T, or null.
+  const auto behind = [&]<class T>(ValueId value, std::type_identity<T>) -> const Movement* {
+    if (value.is_input() || !std::holds_alternative<T>(program.node(value).op)) return nullptr;
+    return &movements[static_cast<std::size_t>(value.index())];
+  };
+  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+    Movement movement{ValueId::node(i), ValueId::node(i), {}};
+    bool moves = true;
+    bool composed = false;
+    if (const auto* op = std::get_if<Transpose>(&node.op)) {
+      movement.base = resolve(node.operands[0].value());
+      movement.permutation = op->permutation;
+      if (const auto* inner = behind(movement.base, std::type_identity<Transpose>())) {
+        for (std::int64_t& axis : movement.permutation) {
+          axis = inner->permutation[static_cast<std::size_t>(axis)];
+        }
+        movement.base = inner->base;
+        composed = true;
+      }
+      moves = !std::is_sorted(movement.permutation.begin(), movement.permutation.end());
+    } else if (std::holds_alternative<Reshape>(node.op)) {
+      movement.base = resolve(node.operands[0].value());
+      if (const auto* inner = behind(movement.base, std::type_identity<Reshape>())) {
+        movement.base = inner->base;
+        composed = true;
+      }
+      moves = program.type(movement.base).shape != node.type.shape;
+    }
+    if (!moves) {
+      movement.value = movement.base;
+      replacements.push_back(alias(i, movement.base));
+    } else if (composed) {
+      replacements.push_back({i, {}, {}, [&node, movement](Rewriter& rewriter) {
+                                const Var base = rewriter.at(movement.base);
+                                if (std::holds_alternative<Transpose>(node.op)) {
+                                  return transpose(base, movement.permutation);
+                                }
+                                return reshape(base, node.type.shape);
+                              }});
+    }
+    movements.push_back(std::move(movement));
+  }
+  return replacements;
+}
+
+std::vector<Replacement> find_extent_one(const Program& program) {
+  std::vector<Replacement> replacements;
+  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+    const Axes* axes = nullptr;
+    bool sums = true;
+    if (const auto* reduce = std::get_if<Reduce>(&node.op)) {
+      axes = &reduce->axes;
+      sums = reduce->kind == Reduction::sum;
+    } else if (const auto* mean = std::get_if<Mean>(&node.op)) {
+      axes = &mean->axes;
+    }
+    if (axes == nullptr) continue;
+    const Shape& shape = program.type(node.operands[0].value()).shape;
+    const bool fits = std::all_of(axes->begin(), axes->end(),
+                                  [&](std::int64_t axis) { return shape[axis] == Dim(1); });
+    if (!fits) continue;
+    replacements.push_back({i, {}, {.sign_of_zero = sums}, [i, &node](Rewriter& rewriter) {
+                              return reshape(rewriter.operands(i)[0], node.type.shape);
+                            }});
+  }
+  return replacements;
+}
+
+std::vector<Replacement> find_stop_gradients(const Program& program) {
+  std::vector<Replacement> replacements;
+  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+    if (std::holds_alternative<StopGradient>(node.op)) {
+      replacements.push_back(alias(i, node.operands[0].value()));
+    }
+  }
+  return replacements;
+}
+
+PassResult drop_dead(const Program& program) {
+  const std::vector<bool> reached = reachable_nodes(program);
+  if (std::find(reached.begin(), reached.end(), false) == reached.end())
+    return {program, {}, false};
+  Rewriter rewriter(program);
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i]) rewriter.copy(static_cast<std::int64_t>(i));
+  }
+  return {rewriter.finish(), {}, true};
+}
+
+}  // namespace
+
+Pass common_subexpressions() { return cleaning_pass("common_subexpressions", {}, find_common); }
+
+Pass dead_code() {
+  return {"dead_code", {Slot::forward, Slot::derivative, Slot::update}, {}, drop_dead, {}, {}, {}};
+}
+
+Pass transpose_pairs() { return cleaning_pass("transpose_pairs", {}, find_movement_pairs); }
+
+Pass extent_one_reduce_to_reshape() {
+  return cleaning_pass("extent_one_reduce_to_reshape", {.sign_of_zero = true}, find_extent_one);
+}
+
+Pass remove_stop_gradient() {
+  return cleaning_pass("remove_stop_gradient", {}, find_stop_gradients);
+}
+
+}  // namespace mulgrad

@@ -1,0 +1,57 @@
+#include "lowering/pipeline.h"
+
+#include "lowering/cleaning.h"
+#include "lowering/expand_mean.h"
+#include "lowering/expand_mean_derivative.h"
+#include "lowering/legalize.h"
+
+namespace mulgrad {
+namespace {
+
+// expand_mean fails closed, for those who ask for it by name. Here the legaliser takes the means
+// that lie outside of its domain, so a program that has one goes on to it as it is.
+Pass expand_mean_where_it_applies() {
+  Pass pass = expand_mean();
+  pass.leaves.clear();
+  pass.run = [expand = std::move(pass.run)](const Program& program) -> PassResult {
+    try {
+      return expand(program);
+    } catch (const Error&) {
+      return {program, {}, false};
+    }
+  };
+  return pass;
+}
+
+}  // namespace
+
+std::vector<Pass> default_pipeline(const Target& target, Slot slot) {
+  std::vector<Pass> passes;
+  // The expansions come first: they know means and their derivatives by the form in which tracing
+  // and deriving leave them, and every later pass may change that form.
+  if (slot == Slot::forward && !target.has(OpKind::Mean)) {
+    passes.push_back(expand_mean_where_it_applies());
+  }
+  if (slot == Slot::derivative && !target.has(OpKind::BroadcastInDim)) {
+    passes.push_back(expand_mean_derivative());
+  }
+  // Constants before the legaliser: it would make a product of a broadcast that is known.
+  passes.push_back(remove_stop_gradient());
+  passes.push_back(extent_one_reduce_to_reshape());
+  // A broadcast that an elementwise kernel does by itself needs no product. Where the target's
+  // kernels do not, the legaliser puts it back.
+  passes.push_back(elide_broadcasts());
+  passes.push_back(fold_constants());
+  passes.push_back(legalize_to_matmul(target));
+  // The legaliser works node by node: it leaves constants that are equal, products of constants,
+  // and movements back and forth.
+  passes.push_back(fold_constants());
+  passes.push_back(transpose_pairs());
+  // Equal nodes once all operands have their final form.
+  passes.push_back(common_subexpressions());
+  // Last, as every pass before leaves nodes that nothing reads any more.
+  passes.push_back(dead_code());
+  return passes;
+}
+
+}  // namespace mulgrad
