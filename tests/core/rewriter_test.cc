@@ -116,6 +116,17 @@ TEST(Rewriter, SecondReplacementReadsTheFirst_SeesItsResult) {
   EXPECT_EQ(result.regions.size(), 2u);
 }
 
+TEST(Rewriter, ConsumedNodesInAnyOrder_AreReportedAscendingWithTheRootLast) {
+  Builder builder;
+  const Var x(builder, builder.input("x", {DType::f32, {2}}));
+  builder.output("y", (-abs(-x)).id());
+  const Program source = builder.finish();
+  const Replacement replacements[] = {
+      {2, {1, 0}, {}, [](Rewriter& rewriter) { return -abs(rewriter.at(ValueId::input(0))); }}};
+  EXPECT_EQ(apply(source, "even", replacements).regions[0].source,
+            (std::vector<std::int64_t>{0, 1, 2}));
+}
+
 TEST(Rewriter, ConsumedNodeIsReadElsewhere_IsRefused) {
   const Program source = sample();
   Replacement replacement = without_abs();
