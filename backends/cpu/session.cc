@@ -42,6 +42,42 @@ void check_input(const Program& program, std::int64_t index, const Tensor& value
 
 }  // namespace
 
+Bindings infer_bindings(std::span<const DeclaredInput> declared, std::span<const Tensor> values) {
+  if (values.size() != declared.size()) {
+    throw Error(Category::invalid_argument, "found " + std::to_string(values.size()) +
+                                                " inputs, expected " +
+                                                std::to_string(declared.size()));
+  }
+  const auto mismatch = [&](std::size_t i, Category category) {
+    throw Error(category,
+                "found a tensor of type " + values[i].type().to_string() + ", expected " +
+                    declared[i].type.to_string(),
+                declared[i].name);
+  };
+  Bindings bindings;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Type& type = declared[i].type;
+    if (values[i].dtype() != type.dtype) mismatch(i, Category::dtype_mismatch);
+    if (values[i].rank() != type.rank()) mismatch(i, Category::shape_mismatch);
+    for (std::int64_t axis = 0; axis < type.rank(); ++axis) {
+      const Dim& dim = type.shape[axis];
+      const std::int64_t size = values[i].sizes()[static_cast<std::size_t>(axis)];
+      if (dim.symbols().size() == 1 && size % dim.coefficient() == 0) {
+        bindings.emplace(dim.symbols()[0], size / dim.coefficient());
+      }
+    }
+  }
+  // A symbol got its number from one size; all the others must agree.
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Shape bound = declared[i].type.shape.bind(bindings);
+    if (bound == values[i].type().shape) continue;
+    if (!bound.is_static()) mismatch(i, Category::unresolved_symbolic_shape);
+    const bool is_symbolic = !declared[i].type.shape.is_static();
+    mismatch(i, is_symbolic ? Category::symbolic_shape_mismatch : Category::shape_mismatch);
+  }
+  return bindings;
+}
+
 CpuProgram::CpuProgram(const Program& program) : program_(program), plan_(plan_of(program)) {}
 
 std::vector<Tensor> CpuProgram::run(std::span<const Tensor> inputs) {
@@ -62,6 +98,26 @@ std::vector<Tensor> CpuProgram::run(std::span<const Tensor> inputs) {
     copy_bytes(plan_.output(i), results.back().bytes());
   }
   return results;
+}
+
+CpuFunction::CpuFunction(Program program, Target target, std::vector<Pass> passes)
+    : program_(std::move(program)), target_(std::move(target)), passes_(std::move(passes)) {
+  for (const Input& input : program_.inputs()) declared_.push_back({input.name, input.type});
+}
+
+std::vector<Tensor> CpuFunction::run(std::span<const Tensor> inputs) {
+  return compiled(infer_bindings(declared_, inputs)).run(inputs);
+}
+
+CpuProgram& CpuFunction::compiled(const Bindings& bindings) {
+  const auto found = cache_.find(bindings);
+  if (found != cache_.end()) return found->second;
+  Artifact artifact = Artifact::untouched(program_.name(), mulgrad::bind(program_, bindings));
+  PipelineResult rewritten = run_passes(artifact.source, Slot::forward, passes_);
+  artifact.program = std::move(rewritten.program);
+  const CoverageArtifact covered{std::move(artifact), std::move(rewritten.passes)};
+  throw_if_refused(coverage(std::span(&covered, 1), target_).unsupported);
+  return cache_.emplace(bindings, covered.artifact.program).first->second;
 }
 
 }  // namespace mulgrad

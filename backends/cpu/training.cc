@@ -1,0 +1,335 @@
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "backends/cpu/registry.h"
+#include "backends/cpu/session.h"
+#include "core/interpreter.h"
+
+namespace mulgrad {
+namespace {
+
+void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
+  INTERNAL_CHECK(from.size() == to.size());
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+void check_type(const Tensor& value, const Type& expected, const std::string& name) {
+  const Type found = value.type();
+  if (found == expected) return;
+  throw Error(found.dtype == expected.dtype ? Category::shape_mismatch : Category::dtype_mismatch,
+              "found a tensor of type " + found.to_string() + ", expected " + expected.to_string(),
+              name);
+}
+
+void check_number(std::string_view what, std::size_t found, std::size_t expected) {
+  if (found == expected) return;
+  throw Error(Category::invalid_argument, "found " + std::to_string(found) + " " +
+                                              std::string(what) + ", expected " +
+                                              std::to_string(expected));
+}
+
+// Says whether the types agree without building one.
+bool has_type(const Tensor& value, const Type& type) {
+  if (value.dtype() != type.dtype || value.rank() != type.rank()) return false;
+  for (std::int64_t axis = 0; axis < type.rank(); ++axis) {
+    if (value.sizes()[static_cast<std::size_t>(axis)] != type.shape[axis].coefficient()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The worst that a value holds.
+enum class Fault : std::uint8_t { none, infinite, nan };
+
+Fault fault_of(const Tensor& value) {
+  Fault worst = Fault::none;
+  if (!is_float(value.dtype())) return worst;
+  for (const double element : value.to_doubles()) {
+    if (std::isnan(element)) return Fault::nan;
+    if (std::isinf(element)) worst = Fault::infinite;
+  }
+  return worst;
+}
+
+// The label of the first value of the forward program that shows the fault while none of its
+// operands does. Infinities may be meant, as in a mask, so those that are written down or come in
+// are named only where no node has made one.
+std::string first_fault(const Artifact& forward, std::span<const Tensor> inputs, Fault fault) {
+  const Program& program = forward.program;
+  const auto shows = [fault](const Tensor& value) { return fault_of(value) >= fault; };
+  std::string given;
+  std::string made;
+  std::vector<bool> faulty_inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    faulty_inputs.push_back(shows(inputs[i]));
+    if (faulty_inputs.back() && given.empty()) {
+      given = forward.input_label(static_cast<std::int64_t>(i));
+    }
+  }
+  if (fault == Fault::nan && !given.empty()) return given;
+  std::vector<bool> faulty_nodes;
+  interpret(program, inputs, [&](ValueId id, const Tensor& value) {
+    faulty_nodes.push_back(shows(value));
+    if (!faulty_nodes.back() || !made.empty()) return;
+    const Node& node = program.node(id);
+    if (fault == Fault::infinite && node.operands.empty()) {
+      if (given.empty()) given = forward.label(id.index());
+      return;
+    }
+    for (const Operand& operand : node.operands) {
+      if (operand.is_literal()) {
+        if (shows(Tensor::filled(operand.literal(), {}))) return;
+      } else {
+        const auto index = static_cast<std::size_t>(operand.value().index());
+        if (operand.value().is_input() ? faulty_inputs[index] : faulty_nodes[index]) return;
+      }
+    }
+    made = forward.label(id.index());
+  });
+  return made.empty() ? given : made;
+}
+
+}  // namespace
+
+struct TrainingSession::Impl {
+  struct Prepared {
+    TrainingStep step;
+    std::optional<Plan> plan;  // its inputs: the data, then the count or the optimizer inputs
+    std::vector<Type> data_types;
+  };
+
+  TrainingSpec spec;
+  Target target;
+  Passes passes;
+  std::vector<DeclaredInput> data_inputs;
+  std::vector<std::size_t> parameter_inputs;  // per parameter, the index of its input
+  std::vector<Tensor> parameters;
+  std::vector<std::vector<Tensor>> state;
+  std::int64_t count = 0;
+  std::map<Bindings, Prepared> cache;
+  Prepared* last = nullptr;  // into the cache, whose entries stay where they are
+
+  Impl(TrainingSpec a, Target b, Passes c)
+      : spec(std::move(a)), target(std::move(b)), passes(std::move(c)) {}
+
+  std::int64_t parameter_of(const std::string& input) const {
+    for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
+      if (spec.parameters[i] == input) return static_cast<std::int64_t>(i);
+    }
+    return -1;
+  }
+
+  const Type& parameter_type(std::size_t parameter) const {
+    return spec.inputs[parameter_inputs[parameter]].type;
+  }
+
+  void check_values(std::span<const Tensor> values) const {
+    check_number("parameters", values.size(), spec.parameters.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      check_type(values[i], parameter_type(i), spec.parameters[i]);
+    }
+  }
+
+  Prepared& prepare(const Bindings& bindings) {
+    const auto found = cache.find(bindings);
+    if (found != cache.end()) return found->second;
+    Prepared entry{prepare_training_step(spec, bindings, target, {}, passes), {}, {}};
+    for (const DeclaredInput& input : data_inputs) {
+      entry.data_types.push_back({input.type.dtype, input.type.shape.bind(bindings)});
+    }
+    return cache.emplace(bindings, std::move(entry)).first->second;
+  }
+
+  Prepared& planned(const Bindings& bindings) {
+    Prepared& entry = prepare(bindings);
+    if (entry.plan) return entry;
+    require_supported(entry.step);
+    const Program program = step_program(entry.step);
+    const Type& loss = program.type(program.outputs()[0].value);
+    if (!(loss.shape.elements() == Dim(1))) {
+      throw Error(Category::invalid_loss_output,
+                  "found a loss of type " + loss.to_string() + ", expected a single element");
+    }
+    entry.plan = make_plan(program);
+    return entry;
+  }
+
+  // Parameters and state are the session's own memory; the plan writes their new values there.
+  Plan make_plan(const Program& program) {
+    PlanBuilder builder;
+    const HandlerRegistry<CpuValue> registry = make_cpu_registry(builder);
+    const std::size_t forward_inputs = spec.inputs.size();
+    const std::size_t per_parameter = spec.state.size();
+    std::vector<Buffer> parameter_buffers(parameters.size());
+    std::vector<Buffer> state_buffers;
+    const auto input = [&](const InputContext& context) -> CpuValue {
+      const auto index = static_cast<std::size_t>(context.index);
+      if (index < forward_inputs) {
+        const std::int64_t parameter = parameter_of(context.input().name);
+        if (parameter < 0) return {builder.input(bytes_of(context.input().type))};
+        const auto place = static_cast<std::size_t>(parameter);
+        parameter_buffers[place] = builder.external(parameters[place].bytes());
+        return {parameter_buffers[place]};
+      }
+      const std::size_t rest = index - forward_inputs;
+      if (rest >= per_parameter * parameters.size()) {
+        return {builder.input(bytes_of(context.input().type))};
+      }
+      state_buffers.push_back(
+          builder.external(state[rest / per_parameter][rest % per_parameter].bytes()));
+      return {state_buffers.back()};
+    };
+    const Lowered<CpuValue> lowered =
+        lower(Artifact::untouched(spec.name, program), registry, input);
+    builder.output(lowered.output(0).buffer);
+    builder.checkpoint(lowered.output(0).buffer);
+    for (std::size_t i = 0; i < parameter_buffers.size(); ++i) {
+      builder.commit(lowered.output(1 + i).buffer, parameter_buffers[i]);
+    }
+    for (std::size_t i = 0; i < state_buffers.size(); ++i) {
+      builder.commit(lowered.output(1 + parameter_buffers.size() + i).buffer, state_buffers[i]);
+    }
+    return builder.finish();
+  }
+
+  Prepared& planned_for(std::span<const Tensor> data) {
+    const auto fits = [&](const Prepared& entry) {
+      if (data.size() != entry.data_types.size()) return false;
+      for (std::size_t i = 0; i < data.size(); ++i) {
+        if (!has_type(data[i], entry.data_types[i])) return false;
+      }
+      return true;
+    };
+    if (last == nullptr || !fits(*last)) last = &planned(infer_bindings(data_inputs, data));
+    return *last;
+  }
+
+  double loss_of(const Plan& plan, const Prepared& entry) const {
+    const Program& forward = entry.step.forward().program;
+    const DType dtype =
+        forward.type(forward.outputs()[static_cast<std::size_t>(forward.find_output("loss"))].value)
+            .dtype;
+    Literal value{dtype, 0};
+    std::memcpy(&value.bits, plan.output(0).data(), plan.output(0).size());
+    return value.as_double();
+  }
+
+  // The parameters are untouched, so the forward part runs again as it did.
+  [[noreturn]] void report(double loss, const Prepared& entry, std::span<const Tensor> data) const {
+    std::vector<Tensor> inputs;
+    std::size_t next = 0;
+    for (const DeclaredInput& input : spec.inputs) {
+      const std::int64_t parameter = parameter_of(input.name);
+      inputs.push_back(parameter < 0 ? data[next++]
+                                     : parameters[static_cast<std::size_t>(parameter)]);
+    }
+    const Fault fault = std::isnan(loss) ? Fault::nan : Fault::infinite;
+    const std::string what = fault == Fault::nan ? "NaN" : "infinite";
+    const std::string node = first_fault(entry.step.forward(), inputs, fault);
+    throw Error(Category::non_finite_loss,
+                "step " + std::to_string(count + 1) + ": the loss is " + what +
+                    (node.empty() ? "; the interpreter's replay of the step has no such value"
+                                  : "; this is the first value that is or holds one"),
+                node);
+  }
+};
+
+TrainingSession::TrainingSession(TrainingSpec spec, Target target, Passes passes,
+                                 std::vector<Tensor> parameters)
+    : impl_(std::make_unique<Impl>(std::move(spec), std::move(target), std::move(passes))) {
+  Impl& self = *impl_;
+  self.parameter_inputs.resize(self.spec.parameters.size());
+  std::size_t declared = 0;
+  for (std::size_t i = 0; i < self.spec.inputs.size(); ++i) {
+    const std::int64_t parameter = self.parameter_of(self.spec.inputs[i].name);
+    if (parameter < 0) {
+      self.data_inputs.push_back(self.spec.inputs[i]);
+    } else {
+      self.parameter_inputs[static_cast<std::size_t>(parameter)] = i;
+      ++declared;
+    }
+  }
+  if (declared != self.spec.parameters.size()) {
+    throw Error(Category::invalid_training_declaration,
+                "found " + std::to_string(declared) + " inputs that are parameters, expected the " +
+                    std::to_string(self.spec.parameters.size()) + " that are listed");
+  }
+  self.check_values(parameters);
+  for (const Tensor& parameter : parameters) {
+    const std::vector<std::int64_t> sizes(parameter.sizes().begin(), parameter.sizes().end());
+    self.state.emplace_back(self.spec.state.size(), Tensor(parameter.dtype(), sizes));
+  }
+  self.parameters = std::move(parameters);
+}
+
+TrainingSession::~TrainingSession() = default;
+TrainingSession::TrainingSession(TrainingSession&&) noexcept = default;
+TrainingSession& TrainingSession::operator=(TrainingSession&&) noexcept = default;
+
+std::span<const DeclaredInput> TrainingSession::data_inputs() const { return impl_->data_inputs; }
+
+double TrainingSession::step(std::span<const Tensor> data,
+                             std::span<const Tensor> optimizer_inputs) {
+  Impl& self = *impl_;
+  Impl::Prepared& entry = self.planned_for(data);
+  Plan& plan = *entry.plan;
+  for (std::size_t i = 0; i < data.size(); ++i) copy_bytes(data[i].bytes(), plan.input(i));
+  if (entry.step.has_step_scalars) {
+    check_number("optimizer inputs", optimizer_inputs.size(), 0);
+    const std::int64_t count = self.count + 1;
+    copy_bytes(std::as_bytes(std::span(&count, 1)), plan.input(data.size()));
+  } else {
+    check_number("optimizer inputs", optimizer_inputs.size(), self.spec.optimizer_inputs.size());
+    for (std::size_t i = 0; i < optimizer_inputs.size(); ++i) {
+      const DeclaredInput& declared = self.spec.optimizer_inputs[i];
+      if (!has_type(optimizer_inputs[i], declared.type)) {
+        check_type(optimizer_inputs[i], declared.type, declared.name);
+      }
+      copy_bytes(optimizer_inputs[i].bytes(), plan.input(data.size() + i));
+    }
+  }
+  plan.run_to_checkpoint();
+  const double loss = self.loss_of(plan, entry);
+  if (!std::isfinite(loss)) self.report(loss, entry, data);
+  plan.run_from_checkpoint();
+  ++self.count;
+  return loss;
+}
+
+const TrainingStep& TrainingSession::prepared(const Bindings& bindings) {
+  return impl_->prepare(bindings).step;
+}
+
+const Plan& TrainingSession::plan(const Bindings& bindings) {
+  return *impl_->planned(bindings).plan;
+}
+
+std::int64_t TrainingSession::count() const { return impl_->count; }
+std::span<const Tensor> TrainingSession::parameters() const { return impl_->parameters; }
+std::span<const std::vector<Tensor>> TrainingSession::state() const { return impl_->state; }
+
+void TrainingSession::restore(std::int64_t count, std::span<const Tensor> parameters,
+                              std::span<const std::vector<Tensor>> state) {
+  Impl& self = *impl_;
+  self.check_values(parameters);
+  check_number("parameters with state", state.size(), self.state.size());
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    check_number("states of a parameter", state[i].size(), self.spec.state.size());
+    for (std::size_t k = 0; k < state[i].size(); ++k) {
+      check_type(state[i][k], self.parameter_type(i),
+                 self.spec.parameters[i] + "." + self.spec.state[k]);
+    }
+  }
+  // Plans point at the memory, so it is written and not replaced.
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    copy_bytes(parameters[i].bytes(), self.parameters[i].bytes());
+    for (std::size_t k = 0; k < state[i].size(); ++k) {
+      copy_bytes(state[i][k].bytes(), self.state[i][k].bytes());
+    }
+  }
+  self.count = count;
+}
+
+}  // namespace mulgrad
