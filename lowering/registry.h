@@ -130,11 +130,12 @@ class HandlerRegistry {
     const Handler& handler = handlers_[op.index()];
     return handler ? &handler : nullptr;
   }
-  // The ops that have a handler; Custom only when every name is taken.
+  // The ops that have a handler, Custom when a name has one. See Target::of.
   std::vector<OpKind> ops() const {
     std::vector<OpKind> result;
     for (const OpInfo& op : all_ops()) {
-      if (handlers_[static_cast<std::size_t>(op.kind)]) result.push_back(op.kind);
+      const bool by_name = op.kind == OpKind::Custom && !customs_.empty();
+      if (by_name || handlers_[static_cast<std::size_t>(op.kind)]) result.push_back(op.kind);
     }
     return result;
   }

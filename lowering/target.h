@@ -68,6 +68,11 @@ class Target {
   static Target cpu();
   // Exactly the given kinds, in any form.
   static Target of_ops(std::string name, std::span<const OpKind> kinds);
+  // What a HandlerRegistry has handlers for, in any form.
+  template <class Registry>
+  static Target of(const Registry& registry) {
+    return of_ops("registry", registry.ops());
+  }
 
   const std::string& name() const { return name_; }
   bool has(OpKind kind) const { return ops_.count(kind) != 0; }

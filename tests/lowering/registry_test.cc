@@ -7,6 +7,7 @@
 
 #include "core/custom.h"
 #include "core/expr.h"
+#include "lowering/target.h"
 
 namespace mulgrad {
 namespace {
@@ -64,6 +65,8 @@ TEST(HandlerRegistry, Dispatch_IsExact) {
   EXPECT_NE(registry.find(Fill{Literal::one(DType::f32), {}}), nullptr);
   EXPECT_EQ(registry.find(Iota{}), nullptr);
   EXPECT_THAT(registry.ops(), testing::ElementsAre(OpKind::Fill));
+  EXPECT_TRUE(Target::of(registry).has(OpKind::Fill));
+  EXPECT_FALSE(Target::of(registry).has(OpKind::Iota));
 }
 
 TEST(HandlerRegistry, CustomOps_AreFoundByName) {
@@ -73,6 +76,7 @@ TEST(HandlerRegistry, CustomOps_AreFoundByName) {
   EXPECT_EQ(registry.find(Custom{std::make_shared<Shout>("whisper"), ""}), nullptr);
   EXPECT_EQ(error_of([&] { registry.add_custom("shout", say("again")); }).category(),
             Category::handler_contract_violation);
+  EXPECT_THAT(registry.ops(), testing::ElementsAre(OpKind::Custom));
   registry.add<Custom>(say("any other"));
   EXPECT_NE(registry.find(Custom{std::make_shared<Shout>("whisper"), ""}),
             registry.find(Custom{std::make_shared<Shout>("shout"), ""}));

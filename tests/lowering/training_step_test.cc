@@ -63,7 +63,7 @@ struct Machine {
   CompiledTrainingStep<Register> compile(const TrainingSpec& spec, const Passes& passes,
                                          const Bindings& bindings = {}) {
     return compile_training_step(
-        spec, bindings, Target::of_ops("machine", registry.ops()), registry,
+        spec, bindings, Target::of(registry), registry,
         [this](const InputContext& context) -> Register {
           inputs[context.artifact.name][context.input().name] = registers;
           return {registers++};
