@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "autodiff/link.h"
+#include "lowering/pipeline.h"
 
 namespace mulgrad {
 namespace {
@@ -215,6 +216,11 @@ TrainingSpec with_optimizer(TrainingSpec spec, std::shared_ptr<const Optimizer> 
   };
   spec.step_scalars = [optimizer, dtype](Var count) { return optimizer->scalars(count, dtype); };
   return spec;
+}
+
+Passes Passes::for_target(const Target& target) {
+  return {default_pipeline(target, Slot::forward), default_pipeline(target, Slot::derivative),
+          default_pipeline(target, Slot::update)};
 }
 
 TrainingStep prepare_training_step(const TrainingSpec& spec, const Bindings& bindings,

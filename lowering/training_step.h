@@ -81,6 +81,9 @@ struct Passes {
   std::vector<Pass> forward;
   std::vector<Pass> derivative;
   std::vector<Pass> update;
+
+  // The default pipeline of every slot.
+  static Passes for_target(const Target& target);
 };
 
 // A step after tracing, deriving and its passes. Artifacts are named "forward", "derivative",

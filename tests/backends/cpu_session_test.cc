@@ -91,6 +91,34 @@ TEST(TrainingSession, Steps_AgreeWithTheInterpreter) {
   EXPECT_EQ(session.plan({{"B", 5}}).fallbacks(), 0u);
 }
 
+// The same training by the direct program and by products with constants alone.
+void expect_targets_agree(DType dtype, const std::shared_ptr<const Optimizer>& optimizer,
+                          double of_largest) {
+  const Target targets[] = {Target::cpu(), Target::matmul_only()};
+  std::vector<TrainingSession> sessions;
+  for (const Target& target : targets) {
+    sessions.emplace_back(network(dtype, optimizer), target, Passes::for_target(target),
+                          start(dtype));
+  }
+  for (int i = 0; i < 30; ++i) {
+    const std::vector<Tensor> data = batch(dtype, i % 3 == 2 ? 3 : 8, i);
+    for (TrainingSession& session : sessions) session.step(data);
+  }
+  const Coverage& coverage = sessions[1].prepared({{"B", 8}}).coverage;
+  EXPECT_TRUE(coverage.unsupported.empty()) << coverage.print();
+  EXPECT_GT(coverage.count(NodeFate::rewritten), 0);
+  EXPECT_EQ(sessions[1].plan({{"B", 8}}).fallbacks(), 0u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(near(sessions[1].parameters()[i], sessions[0].parameters()[i], {0, of_largest}));
+  }
+}
+
+TEST(TrainingSession, MatmulOnlyStep_AgreesWithTheDirectOne) {
+  expect_targets_agree(DType::f32,
+                       std::make_shared<SGD>(SGD::Settings{.rate = 0.05, .momentum = 0.9}), 1e-5);
+  expect_targets_agree(DType::f64, std::make_shared<AdamW>(AdamW::Settings{.rate = 0.01}), 1e-11);
+}
+
 TEST(TrainingSession, PlainUpdates_AreWrittenInPlace) {
   TrainingSession session(network(DType::f32, std::make_shared<SGD>(SGD::Settings{.rate = 0.1})),
                           Target::cpu(), {}, start(DType::f32));
