@@ -1,5 +1,8 @@
 // materialize_broadcasts and elide_broadcasts.
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,7 +66,8 @@ std::optional<Shape> elided_shape(const Program& program, const Node& broadcast)
 }
 
 // For each operand, the shape in which it is to be read; nothing where it stays.
-std::vector<std::optional<Shape>> elisions(const Program& program, const Node& node) {
+std::vector<std::optional<Shape>> elisions(const Program& program, const Node& node,
+                                           OperandForm form) {
   std::vector<std::optional<Shape>> result(node.operands.size());
   std::vector<Shape> shapes;  // of the operands that are values, as they stand
   for (const Operand& operand : node.operands) {
@@ -73,7 +77,7 @@ std::vector<std::optional<Shape>> elisions(const Program& program, const Node& n
     const Node* broadcast = broadcast_of(program, node.operands[i]);
     if (broadcast == nullptr) continue;
     const std::optional<Shape> shape = elided_shape(program, *broadcast);
-    if (!shape) continue;
+    if (!shape || (form == OperandForm::plain && shape->rank() != 0)) continue;
     // The other operands must still give the result its shape.
     const Shape before = std::exchange(shapes[i], *shape);
     Shape together;
@@ -87,12 +91,14 @@ std::vector<std::optional<Shape>> elisions(const Program& program, const Node& n
   return result;
 }
 
-PassResult elide(const Program& program, const std::string& name) {
+using FormOf = std::function<OperandForm(OpKind)>;
+
+PassResult elide(const Program& program, const std::string& name, const FormOf& form_of) {
   std::vector<Replacement> replacements;
   for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
     const Node& node = program.nodes()[static_cast<std::size_t>(i)];
     if (!is_elementwise(node.op)) continue;
-    std::vector<std::optional<Shape>> shapes = elisions(program, node);
+    std::vector<std::optional<Shape>> shapes = elisions(program, node, form_of(kind_of(node.op)));
     if (std::none_of(shapes.begin(), shapes.end(), [](const auto& s) { return s.has_value(); })) {
       continue;
     }
@@ -114,6 +120,14 @@ PassResult elide(const Program& program, const std::string& name) {
   return apply(program, name, replacements);
 }
 
+Pass elide_pass(FormOf form_of) {
+  const std::string name = "elide_broadcasts";
+  auto run = [name, form_of = std::move(form_of)](const Program& program) {
+    return elide(program, name, form_of);
+  };
+  return {name, kEverySlot, {}, std::move(run), {}, {}, {}};
+}
+
 }  // namespace
 
 Pass materialize_broadcasts() {
@@ -123,8 +137,12 @@ Pass materialize_broadcasts() {
 }
 
 Pass elide_broadcasts() {
-  const std::string name = "elide_broadcasts";
-  return {name, kEverySlot, {}, [name](const Program& p) { return elide(p, name); }, {}, {}, {}};
+  return elide_pass([](OpKind) { return OperandForm::any; });
+}
+
+Pass elide_broadcasts(Target target) {
+  return elide_pass(
+      [target = std::move(target)](OpKind kind) { return target.operand_form(kind); });
 }
 
 }  // namespace mulgrad

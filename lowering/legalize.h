@@ -16,8 +16,10 @@ Pass materialize_broadcasts();
 // declared broadcasting forms says the same and another operand still gives the result its shape.
 //   add(x:[3,4], broadcast_in_dim(b:[4], dims = [1])) -> add(x, reshape(b):[1,4])
 //   multiply(x, broadcast_in_dim(s:[]))               -> multiply(x, s)
-// Bit-exact. The broadcast stays for its other readers; dead_code removes it.
+// Bit-exact. The broadcast stays for its other readers; dead_code removes it. The second form only
+// goes as far as the target's kernels follow: the first line above needs OperandForm::any.
 Pass elide_broadcasts();
+Pass elide_broadcasts(Target target);
 
 // Replaces each reachable node that `target` refuses and that can be said in ops that it takes:
 //   reduce sum, mean      products with ones on any axes and rank; mean divides by the count

@@ -35,13 +35,13 @@ std::vector<Pass> default_pipeline(const Target& target, Slot slot) {
   if (slot == Slot::derivative && !target.has(OpKind::BroadcastInDim)) {
     passes.push_back(expand_mean_derivative());
   }
-  // Constants before the legaliser: it would make a product of a broadcast that is known.
+  // What is simpler without the target in mind; stop_gradient hides constants, so it goes first.
   passes.push_back(remove_stop_gradient());
   passes.push_back(extent_one_reduce_to_reshape());
-  // A broadcast that an elementwise kernel does by itself needs no product. Where the target's
-  // kernels do not, the legaliser puts it back.
-  passes.push_back(elide_broadcasts());
+  // A broadcast of a constant is a constant, for which the next two would find other forms.
   passes.push_back(fold_constants());
+  // A broadcast that an elementwise kernel does by itself needs no product.
+  passes.push_back(elide_broadcasts(target));
   passes.push_back(legalize_to_matmul(target));
   // The legaliser works node by node: it leaves constants that are equal, products of constants,
   // and movements back and forth.

@@ -134,6 +134,11 @@ Target Target::of_ops(std::string name, std::span<const OpKind> kinds) {
   return target;
 }
 
+OperandForm Target::operand_form(OpKind kind) const {
+  const auto row = ops_.find(kind);
+  return row == ops_.end() ? OperandForm::plain : row->second.operand_form;
+}
+
 std::optional<std::string> Target::refusal(const Program& program, std::int64_t node) const {
   const ValueId id = ValueId::node(node);
   const Node& found = program.node(id);

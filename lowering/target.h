@@ -79,6 +79,9 @@ class Target {
   // Slice, and concatenate to put the parts together again.
   bool has_slices() const { return has(OpKind::Slice) && has(OpKind::Concatenate); }
 
+  // How the target's kernel of an elementwise op reads its operands; `plain` for an op it lacks.
+  OperandForm operand_form(OpKind kind) const;
+
   // Why the target refuses the node: one line, what was found and what is expected. Nothing where
   // the target takes it. Symbolic sizes are compared as they stand.
   std::optional<std::string> refusal(const Program& program, std::int64_t node) const;
