@@ -65,27 +65,36 @@ std::optional<Shape> elided_shape(const Program& program, const Node& broadcast)
   return result;
 }
 
-// For each operand, the shape in which it is to be read; nothing where it stays.
-std::vector<std::optional<Shape>> elisions(const Program& program, const Node& node,
-                                           OperandForm form) {
-  std::vector<std::optional<Shape>> result(node.operands.size());
+// What an operand reads in place of a broadcast: a value, reshaped where it is of another shape.
+struct Elision {
+  ValueId source;
+  Shape shape;
+};
+
+// For each operand, its elision; nothing where it stays. A broadcast of a broadcast goes at once.
+std::vector<std::optional<Elision>> elisions(const Program& program, const Node& node,
+                                             OperandForm form) {
+  std::vector<std::optional<Elision>> result(node.operands.size());
   std::vector<Shape> shapes;  // of the operands that are values, as they stand
   for (const Operand& operand : node.operands) {
     shapes.push_back(operand.is_literal() ? Shape() : program.type(operand.value()).shape);
   }
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    const Node* broadcast = broadcast_of(program, node.operands[i]);
-    if (broadcast == nullptr) continue;
-    const std::optional<Shape> shape = elided_shape(program, *broadcast);
-    if (!shape || (form == OperandForm::plain && shape->rank() != 0)) continue;
-    // The other operands must still give the result its shape.
-    const Shape before = std::exchange(shapes[i], *shape);
-    Shape together;
-    for (const Shape& each : shapes) together = broadcast_shapes(together, each);
-    if (together == node.type.shape) {
-      result[i] = shape;
-    } else {
-      shapes[i] = before;
+    Operand next = node.operands[i];
+    while (const Node* broadcast = broadcast_of(program, next)) {
+      const std::optional<Shape> shape = elided_shape(program, *broadcast);
+      if (!shape || (form == OperandForm::plain && shape->rank() != 0)) break;
+      // The other operands must still give the result its shape.
+      const Shape before = std::exchange(shapes[i], *shape);
+      Shape together;
+      for (const Shape& each : shapes) together = broadcast_shapes(together, each);
+      if (together != node.type.shape) {
+        shapes[i] = before;
+        break;
+      }
+      next = broadcast->operands[0];
+      result[i] = Elision{next.value(), *shape};
+      if (program.type(next.value()).shape != *shape) break;
     }
   }
   return result;
@@ -98,24 +107,23 @@ PassResult elide(const Program& program, const std::string& name, const FormOf& 
   for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
     const Node& node = program.nodes()[static_cast<std::size_t>(i)];
     if (!is_elementwise(node.op)) continue;
-    std::vector<std::optional<Shape>> shapes = elisions(program, node, form_of(kind_of(node.op)));
-    if (std::none_of(shapes.begin(), shapes.end(), [](const auto& s) { return s.has_value(); })) {
+    std::vector<std::optional<Elision>> elided = elisions(program, node, form_of(kind_of(node.op)));
+    if (std::none_of(elided.begin(), elided.end(), [](const auto& e) { return e.has_value(); })) {
       continue;
     }
-    replacements.push_back(
-        {i, {}, {}, [&node, shapes = std::move(shapes)](Rewriter& rewriter) {
-           std::vector<Operand> operands;
-           for (std::size_t k = 0; k < node.operands.size(); ++k) {
-             if (!shapes[k]) {
-               operands.push_back(rewriter.at(node.operands[k]));
-               continue;
-             }
-             const Node* broadcast = broadcast_of(rewriter.source(), node.operands[k]);
-             const Var source = rewriter.at(broadcast->operands[0].value());
-             operands.emplace_back(reshape(source, *shapes[k]).id());
-           }
-           return Var(rewriter.builder(), rewriter.builder().add(node.op, operands));
-         }});
+    replacements.push_back({i, {}, {}, [&node, elided = std::move(elided)](Rewriter& rewriter) {
+                              std::vector<Operand> operands;
+                              for (std::size_t k = 0; k < node.operands.size(); ++k) {
+                                if (!elided[k]) {
+                                  operands.push_back(rewriter.at(node.operands[k]));
+                                  continue;
+                                }
+                                const Var source = rewriter.at(elided[k]->source);
+                                operands.emplace_back(reshape(source, elided[k]->shape).id());
+                              }
+                              return Var(rewriter.builder(),
+                                         rewriter.builder().add(node.op, operands));
+                            }});
   }
   return apply(program, name, replacements);
 }

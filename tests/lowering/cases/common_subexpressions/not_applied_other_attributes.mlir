@@ -1,0 +1,9 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3xf32> {mulgrad.name = "x"}) -> (tensor<3xf32> {mulgrad.name = "a"}, tensor<3xf32> {mulgrad.name = "b"}) {
+    %0 = stablehlo.reduce(%arg0) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>) -> tensor<3xf32>
+    %1 = stablehlo.reduce(%arg0) applies stablehlo.maximum across dimensions = [0] : (tensor<2x3xf32>) -> tensor<3xf32>
+    return %0, %1 : tensor<3xf32>, tensor<3xf32>
+  }
+}
+// -----
+unchanged

@@ -1,0 +1,17 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3xf32> {mulgrad.name = "x"}, %arg1: tensor<1x3xf32> {mulgrad.name = "row"}, %arg2: tensor<f32> {mulgrad.name = "s"}) -> (tensor<2x3xf32> {mulgrad.name = "y"}) {
+    %0 = stablehlo.add %arg0, %arg1 : (tensor<2x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+    %1 = stablehlo.multiply %0, %arg2 : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+    return %1 : tensor<2x3xf32>
+  }
+}
+// -----
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3xf32> {mulgrad.name = "x"}, %arg1: tensor<1x3xf32> {mulgrad.name = "row"}, %arg2: tensor<f32> {mulgrad.name = "s"}) -> (tensor<2x3xf32> {mulgrad.name = "y"}) {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [0, 1] : (tensor<1x3xf32>) -> tensor<2x3xf32>
+    %1 = stablehlo.add %arg0, %0 : tensor<2x3xf32>
+    %2 = stablehlo.broadcast_in_dim %arg2, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %3 = stablehlo.multiply %1, %2 : tensor<2x3xf32>
+    return %3 : tensor<2x3xf32>
+  }
+}

@@ -1,0 +1,15 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3xf32> {mulgrad.name = "x"}) -> (tensor<2x3xf32> {mulgrad.name = "y"}) {
+    %0 = mulgrad.stop_gradient %arg0 : tensor<2x3xf32>
+    %1 = mulgrad.stop_gradient %0 : tensor<2x3xf32>
+    %2 = stablehlo.negate %1 : tensor<2x3xf32>
+    return %2 : tensor<2x3xf32>
+  }
+}
+// -----
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3xf32> {mulgrad.name = "x"}) -> (tensor<2x3xf32> {mulgrad.name = "y"}) {
+    %0 = stablehlo.negate %arg0 : tensor<2x3xf32>
+    return %0 : tensor<2x3xf32>
+  }
+}

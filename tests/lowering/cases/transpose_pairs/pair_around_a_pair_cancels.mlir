@@ -1,0 +1,19 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3xf32> {mulgrad.name = "x"}) -> (tensor<2x3xf32> {mulgrad.name = "y"}) {
+    %0 = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    %1 = stablehlo.reshape %0 : (tensor<3x2xf32>) -> tensor<6xf32>
+    %2 = stablehlo.reshape %1 : (tensor<6xf32>) -> tensor<3x2xf32>
+    %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    %4 = stablehlo.negate %3 : tensor<2x3xf32>
+    return %4 : tensor<2x3xf32>
+  }
+}
+// -----
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<2x3xf32> {mulgrad.name = "x"}) -> (tensor<2x3xf32> {mulgrad.name = "y"}) {
+    %0 = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    %1 = stablehlo.reshape %0 : (tensor<3x2xf32>) -> tensor<6xf32>
+    %2 = stablehlo.negate %arg0 : tensor<2x3xf32>
+    return %2 : tensor<2x3xf32>
+  }
+}
