@@ -1,0 +1,131 @@
+#include "backends/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "autodiff/random.h"
+
+namespace mulgrad {
+namespace {
+
+// The last epoch that shuffled() takes: no training run gets there, so a split never repeats the
+// order of an epoch.
+constexpr std::uint64_t kSplitEpoch = (std::uint64_t{1} << 63) - 1;
+
+std::int64_t leading_size(const Tensor& tensor, const char* what) {
+  if (tensor.rank() == 0) {
+    throw Error(Category::shape_mismatch,
+                std::string("found ") + what + " of rank 0, expected a first axis of rows");
+  }
+  return tensor.sizes()[0];
+}
+
+}  // namespace
+
+Dataset make_dataset(Tensor inputs, Tensor targets) {
+  const std::int64_t rows = leading_size(inputs, "inputs");
+  if (leading_size(targets, "targets") != rows) {
+    throw Error(Category::shape_mismatch, "found " + std::to_string(rows) + " rows of inputs and " +
+                                              std::to_string(targets.sizes()[0]) +
+                                              " of targets, expected as many");
+  }
+  const bool labels = targets.dtype() == DType::i32 && targets.rank() == 1;
+  if (!is_float(inputs.dtype()) || (!labels && targets.dtype() != inputs.dtype())) {
+    throw Error(Category::dtype_mismatch,
+                "found inputs " + inputs.type().to_string() + " and targets " +
+                    targets.type().to_string() +
+                    ", expected float inputs and i32 labels [rows] or targets of the same dtype");
+  }
+  return {std::move(inputs), std::move(targets)};
+}
+
+Dataset Dataset::take(std::span<const std::int64_t> indices) const {
+  return {take_rows(inputs, indices), take_rows(targets, indices)};
+}
+
+std::pair<Dataset, Dataset> Dataset::split(double held_out_fraction, std::uint64_t seed) const {
+  if (!(held_out_fraction >= 0 && held_out_fraction <= 1)) {
+    throw Error(Category::invalid_argument, "found a held-out fraction of " +
+                                                std::to_string(held_out_fraction) +
+                                                ", expected one in [0, 1]");
+  }
+  const std::vector<std::int64_t> order = shuffled(rows(), seed, kSplitEpoch);
+  const auto held_out =
+      static_cast<std::size_t>(std::floor(held_out_fraction * static_cast<double>(rows())));
+  const std::span<const std::int64_t> all(order);
+  return {take(all.first(all.size() - held_out)), take(all.last(held_out))};
+}
+
+Dataset classification_from_csv(const Csv& csv, std::string_view label_column, std::int64_t classes,
+                                double scale) {
+  const auto found = std::find(csv.header.begin(), csv.header.end(), label_column);
+  if (found == csv.header.end()) {
+    throw Error(Category::invalid_data,
+                "found no column named \"" + std::string(label_column) + "\" in the header");
+  }
+  const std::int64_t label_index = found - csv.header.begin();
+  const std::int64_t rows = csv.values.sizes()[0];
+  const std::int64_t columns = csv.values.sizes()[1];
+  std::vector<double> features;
+  std::vector<std::int32_t> labels;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const double value = csv.values.element(row * columns + column).as_double();
+      if (column != label_index) {
+        features.push_back(value * scale);
+      } else if (value >= 0 && value < static_cast<double>(classes) && value == std::floor(value)) {
+        labels.push_back(static_cast<std::int32_t>(value));
+      } else {
+        throw Error(Category::invalid_data,
+                    "row " + std::to_string(row) + ", column \"" + std::string(label_column) +
+                        "\": found the label " +
+                        csv.values.element(row * columns + column).to_string() +
+                        ", expected an integer in [0, " + std::to_string(classes) + ")");
+      }
+    }
+  }
+  return make_dataset(Tensor::from_doubles(csv.values.dtype(), {rows, columns - 1}, features),
+                      Tensor::of<std::int32_t>({rows}, labels));
+}
+
+Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices) {
+  std::vector<std::int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end());
+  const std::int64_t rows = sizes[0];
+  sizes[0] = std::ssize(indices);
+  Tensor result(tensor.dtype(), std::move(sizes));
+  const std::size_t row_bytes =
+      rows == 0 ? 0 : tensor.bytes().size() / static_cast<std::size_t>(rows);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < 0 || indices[i] >= rows) {
+      throw Error(Category::invalid_argument, "found row " + std::to_string(indices[i]) +
+                                                  ", expected one in [0, " + std::to_string(rows) +
+                                                  ")");
+    }
+    std::ranges::copy(
+        tensor.bytes().subspan(static_cast<std::size_t>(indices[i]) * row_bytes, row_bytes),
+        result.bytes().begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
+  }
+  return result;
+}
+
+double accuracy(const Tensor& scores, const Tensor& labels) {
+  if (scores.rank() != 2 || labels.rank() != 1 || labels.dtype() != DType::i32 ||
+      labels.sizes()[0] != scores.sizes()[0]) {
+    throw Error(Category::shape_mismatch, "found scores " + scores.type().to_string() +
+                                              " and labels " + labels.type().to_string() +
+                                              ", expected [rows, classes] and i32 [rows]");
+  }
+  const auto classes = static_cast<std::ptrdiff_t>(scores.sizes()[1]);
+  const std::vector<double> values = scores.to_doubles();
+  std::int64_t right = 0;
+  for (std::int64_t row = 0; row < labels.elements(); ++row) {
+    const auto begin = values.begin() + row * classes;
+    right +=
+        std::max_element(begin, begin + classes) - begin == labels.element(row).as_int() ? 1 : 0;
+  }
+  return static_cast<double>(right) /
+         static_cast<double>(std::max<std::int64_t>(labels.elements(), 1));
+}
+
+}  // namespace mulgrad

@@ -1,0 +1,43 @@
+// Rows of inputs with their targets, in host memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/csv.h"
+#include "core/tensor.h"
+
+namespace mulgrad {
+
+// inputs: [rows, ...] of a float dtype. targets: [rows] of class labels (i32), or [rows, ...] of
+// the inputs' dtype for regression.
+struct Dataset {
+  Tensor inputs;
+  Tensor targets;
+
+  std::int64_t rows() const { return inputs.sizes()[0]; }
+  // The rows at `indices`, in that order.
+  Dataset take(std::span<const std::int64_t> indices) const;
+  // A seeded shuffle, then the first part and a held-out part of floor(fraction * rows) rows;
+  // throws invalid_argument unless 0 <= fraction <= 1.
+  std::pair<Dataset, Dataset> split(double held_out_fraction, std::uint64_t seed) const;
+};
+
+// Throws shape_mismatch unless both tensors have a first axis of the same size, and dtype_mismatch
+// unless the dtypes are as Dataset says.
+Dataset make_dataset(Tensor inputs, Tensor targets);
+
+// One CSV column holds class labels, every other one is a feature, multiplied by `scale`. Throws
+// invalid_data naming row and column for a label that is no integer in [0, classes).
+Dataset classification_from_csv(const Csv& csv, std::string_view label_column, std::int64_t classes,
+                                double scale = 1.0);
+
+// Rows of `tensor` at `indices`: [indices.size(), ...].
+Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices);
+
+// The fraction of rows of `scores` [rows, classes] whose first largest entry is the label.
+double accuracy(const Tensor& scores, const Tensor& labels);
+
+}  // namespace mulgrad
