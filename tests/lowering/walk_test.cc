@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "autodiff/derive.h"
 #include "core/expr.h"
 
 namespace mulgrad {
@@ -141,6 +143,29 @@ TEST(LoweringOrder, SingleUseProducer_StandsBeforeItsConsumer) {
   const Var c = exp(b);        // %3
   builder.output("y", matmul(t, c).id());
   EXPECT_THAT(lowering_order(builder.finish()), ElementsAre(1, 2, 3, 0, 4));
+}
+
+// What a window of two sees of the gradients of mean(transpose(a) @ (b + b)).
+TEST(LoweringOrder, GradientProduct_StandsBehindItsTranspose) {
+  Builder builder;
+  const Var a(builder, builder.input("a", {DType::f64, {3, 2}}));
+  const Var b(builder, builder.input("b", {DType::f64, {3, 4}}));
+  builder.output("loss", mean(matmul(transpose(a), b + b)).id());
+  const Program forward = builder.finish();
+  for (const std::vector<std::string>& wrt :
+       std::vector<std::vector<std::string>>{{"a"}, {"b"}, {"a", "b"}}) {
+    const Program gradient = derive(forward, {"loss"}, wrt).derivative;
+    const std::vector<std::int64_t> order = lowering_order(gradient);
+    std::size_t pairs = 0;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const Node& node = gradient.node(ValueId::node(order[i]));
+      if (!std::holds_alternative<DotGeneral>(node.op)) continue;
+      const ValueId before = ValueId::node(order[i - 1]);
+      const bool reads_it = std::ranges::count(node.operands, Operand(before)) > 0;
+      if (reads_it && std::holds_alternative<Transpose>(gradient.node(before).op)) ++pairs;
+    }
+    EXPECT_EQ(pairs, wrt.size());
+  }
 }
 
 TEST(LoweringOrder, CreationOps_DoNotPartAProducerFromItsConsumer) {
