@@ -1,6 +1,6 @@
 // Goldens of derivative programs: tests/goldens/derive/<claim>.mlir holds a program, the forward
 // program with its captures, and the derivative program, with "// -----" between them. All float
-// outputs are derived with respect to all float inputs. With MULGRAD_REWRITE_GOLDENS set in the
+// outputs are derived with respect to all float inputs. With MULGRAD_UPDATE_GOLDENS set in the
 // environment the last two are written anew; read the difference before you commit it.
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The inspect example: the programs that it prints, exactly, and that the values agree.
-# MULGRAD_REWRITE_GOLDENS=1 in the environment writes the golden file anew.
+# MULGRAD_UPDATE_GOLDENS=1 in the environment writes the golden file anew.
 set -euo pipefail
 golden=$(dirname "${BASH_SOURCE[0]}")/inspect.golden.txt
 output=$("$MULGRAD_BIN_DIR/inspect")
 
 programs=$(sed '/^== On the interpreter$/,$d' <<<"$output")
-if [ -n "${MULGRAD_REWRITE_GOLDENS:-}" ]; then
+if [ -n "${MULGRAD_UPDATE_GOLDENS:-}" ]; then
   printf '%s\n' "$programs" >"$golden"
 fi
 diff -u "$golden" <(printf '%s\n' "$programs")

@@ -25,7 +25,7 @@ std::string read(const std::string& path) {
 nlohmann::json read_golden(const std::string& path) { return nlohmann::json::parse(read(path)); }
 
 ::testing::AssertionResult matches_golden(std::string_view text, const std::string& path) {
-  if (std::getenv("MULGRAD_REWRITE_GOLDENS") != nullptr) {
+  if (std::getenv("MULGRAD_UPDATE_GOLDENS") != nullptr) {
     std::ofstream file(full_path(path));
     file << text;
     if (file.flush()) return ::testing::AssertionSuccess();
@@ -45,7 +45,7 @@ nlohmann::json read_golden(const std::string& path) { return nlohmann::json::par
   } while (got_line == want_line && got_lines && want_lines);
   return ::testing::AssertionFailure()
          << "tests/goldens/" << path << ":" << line << ": found\n  " << got_line << "\nexpected\n  "
-         << want_line << "\n(MULGRAD_REWRITE_GOLDENS=1 rewrites the file); the whole text:\n"
+         << want_line << "\n(MULGRAD_UPDATE_GOLDENS=1 rewrites the file); the whole text:\n"
          << text;
 }
 

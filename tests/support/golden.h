@@ -13,7 +13,7 @@ namespace mulgrad::testing {
 nlohmann::json read_golden(const std::string& path);
 
 // Whether `text` is the content of the file at `path` below tests/goldens; the first different line
-// is named. With MULGRAD_REWRITE_GOLDENS=1 in the environment the file is written instead.
+// is named. With MULGRAD_UPDATE_GOLDENS=1 in the environment the file is written instead.
 ::testing::AssertionResult matches_golden(std::string_view text, const std::string& path);
 
 }  // namespace mulgrad::testing
