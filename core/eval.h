@@ -40,7 +40,7 @@ template <class Struct>
 inline constexpr bool kIsElementwise = false;
 #define X(Struct, text, arity, op_class) \
   template <>                            \
-  constexpr bool kIsElementwise<Struct> = OpClass::op_class == OpClass::elementwise;
+  inline constexpr bool kIsElementwise<Struct> = OpClass::op_class == OpClass::elementwise;
 #include "core/op_list.def"
 #undef X
 
