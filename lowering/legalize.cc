@@ -237,7 +237,8 @@ Choice choose(const Site& site) {
   if (op_class == OpClass::elementwise && broadcasts(site)) return rule_of_broadcasting(site);
   if (const auto* op = std::get_if<Convert>(&node.op)) {
     if (op->dtype != DType::i1) return none(kNoRule);
-    return site.of_operand(kExact, [](Var x) { return legalize::to_logical(x); });
+    return site.of_operand(
+        kExact, [](Var x) { return x.dtype() == DType::i1 ? x : legalize::to_logical(x); });
   }
   const bool takes_numbers = op_class == OpClass::movement ||
                              std::holds_alternative<Compare>(node.op) ||
