@@ -46,7 +46,7 @@ const Fill* as_fill(Var x) {
 
 // Row i of the [n, rows, columns] tensor, as a matrix.
 Var matrix_at(Var x, std::int64_t i) {
-  const Shape& shape = x.shape();
+  const Shape shape = x.shape();  // a copy: the slice makes the builder's nodes move
   return reshape(slice(x, {i, 0, 0}, {i + 1, shape[1], shape[2]}), {shape[1], shape[2]});
 }
 
