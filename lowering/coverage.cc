@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
@@ -250,6 +251,47 @@ std::string Coverage::print() const {
     text += "  " + refusal.label + ": " + refusal.reason + "\n";
   }
   return text;
+}
+
+std::string Coverage::json() const {
+  using Json = nlohmann::ordered_json;
+  const auto work_object = [](const Work& work) {
+    return Json{
+        {"flops", work.flops}, {"bytes", work.bytes}, {"constant_bytes", work.constant_bytes}};
+  };
+  Json result;
+  result["target"] = target;
+  for (const NodeFate fate : {NodeFate::native, NodeFate::rewritten, NodeFate::unsupported}) {
+    result["nodes"][std::string(to_string(fate))] = count(fate);
+  }
+  result["rows"] = Json::array();
+  for (const CoverageRow& row : rows) {
+    Json object{{"artifact", row.artifact},
+                {"op", op_text(row.kind)},
+                {"fate", to_string(row.fate)},
+                {"nodes", row.count}};
+    if (row.fate == NodeFate::rewritten) {
+      object["rules"] = row.rules;
+      object["numerics"] = {{"sign_of_zero", row.numerics.sign_of_zero},
+                            {"finite_only", row.numerics.finite_only},
+                            {"reassociates", row.numerics.reassociates},
+                            {"needs_exact_product", row.numerics.needs_exact_product},
+                            {"ulp", row.numerics.ulp}};
+    }
+    if (row.fate == NodeFate::unsupported) object["reason"] = row.reason;
+    result["rows"].push_back(std::move(object));
+  }
+  result["emitted"] = Json::array();
+  for (const EmittedRow& row : emitted) {
+    result["emitted"].push_back(
+        {{"artifact", row.artifact}, {"op", op_text(row.kind)}, {"nodes", row.count}});
+  }
+  result["work"] = {{"before", work_object(before)}, {"after", work_object(after)}};
+  result["unsupported"] = Json::array();
+  for (const Refusal& refusal : unsupported) {
+    result["unsupported"].push_back({{"node", refusal.label}, {"reason", refusal.reason}});
+  }
+  return result.dump(2) + "\n";
 }
 
 Coverage coverage(std::span<const CoverageArtifact> artifacts, const Target& target,

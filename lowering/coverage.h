@@ -64,6 +64,16 @@ struct Coverage {
   std::int64_t count(NodeFate fate) const;
   // An aligned table.
   std::string print() const;
+  // The same as one JSON object, indented, ending in a newline:
+  //   target       the name
+  //   nodes        {native, rewritten, unsupported}: the counts
+  //   rows         [{artifact, op, fate, nodes}]; rewritten: also rules [names] and numerics
+  //                {sign_of_zero, finite_only, reassociates, needs_exact_product, ulp};
+  //                unsupported: also reason
+  //   emitted      [{artifact, op, nodes}]
+  //   work         {before, after}, each {flops, bytes, constant_bytes}
+  //   unsupported  [{node, reason}]
+  std::string json() const;
 };
 
 // Whether whatever will run the lowered program has a handler for the op.

@@ -126,9 +126,13 @@ Var emit(Rewriter& rewriter, std::int64_t node) {
   return reshape(matmul(column_ones, row_sums) * scale, result);
 }
 
-PassResult run(const Program& program) {
-  const std::vector<std::int64_t> means = reachable_means(program);
-  refuse_offenders(program, means);
+PassResult run(const Program& program, OutsideDomain outside) {
+  std::vector<std::int64_t> means = reachable_means(program);
+  if (outside == OutsideDomain::refuse) {
+    refuse_offenders(program, means);
+  } else {
+    std::erase_if(means, [&](std::int64_t node) { return judge(program, node).has_value(); });
+  }
   std::vector<Replacement> replacements;
   for (const std::int64_t node : means) {
     replacements.push_back(
@@ -161,8 +165,11 @@ std::optional<std::string> find_mean(const Program& program) {
 
 }  // namespace
 
-Pass expand_mean() {
-  return {kName, {Slot::forward}, kNumerics, run, {}, {{"no mean", find_mean}}, explain};
+Pass expand_mean(OutsideDomain outside) {
+  Pass pass{kName, {Slot::forward}, kNumerics, {}, {}, {}, explain};
+  pass.run = [outside](const Program& program) { return run(program, outside); };
+  if (outside == OutsideDomain::refuse) pass.leaves = {{"no mean", find_mean}};
+  return pass;
 }
 
 }  // namespace mulgrad

@@ -21,13 +21,19 @@
 //   6  the result type: by construction
 // If a clause fails, the pass throws one Error that lists every such mean with its node, its first
 // failing clause and the category of that; the Error's own node and category are the first one's.
+// With OutsideDomain::leave such means stay as they are instead, for a later pass, and the others
+// expand.
 #pragma once
+
+#include <cstdint>
 
 #include "core/rewrite/pass.h"
 
 namespace mulgrad {
 
-// Accepts the forward slot; leaves "no mean".
-Pass expand_mean();
+enum class OutsideDomain : std::uint8_t { refuse, leave };
+
+// Accepts the forward slot; with OutsideDomain::refuse, leaves "no mean".
+Pass expand_mean(OutsideDomain outside = OutsideDomain::refuse);
 
 }  // namespace mulgrad

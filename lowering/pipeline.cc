@@ -6,31 +6,14 @@
 #include "lowering/legalize.h"
 
 namespace mulgrad {
-namespace {
-
-// expand_mean fails closed, for those who ask for it by name. Here the legaliser takes the means
-// that lie outside of its domain, so a program that has one goes on to it as it is.
-Pass expand_mean_where_it_applies() {
-  Pass pass = expand_mean();
-  pass.leaves.clear();
-  pass.run = [expand = std::move(pass.run)](const Program& program) -> PassResult {
-    try {
-      return expand(program);
-    } catch (const Error&) {
-      return {program, {}, false};
-    }
-  };
-  return pass;
-}
-
-}  // namespace
 
 std::vector<Pass> default_pipeline(const Target& target, Slot slot) {
   std::vector<Pass> passes;
   // The expansions come first: they know means and their derivatives by the form in which tracing
   // and deriving leave them, and every later pass may change that form.
   if (slot == Slot::forward && !target.has(OpKind::Mean)) {
-    passes.push_back(expand_mean_where_it_applies());
+    // The legaliser takes the means outside of its domain.
+    passes.push_back(expand_mean(OutsideDomain::leave));
   }
   if (slot == Slot::derivative && !target.has(OpKind::BroadcastInDim)) {
     passes.push_back(expand_mean_derivative());

@@ -188,6 +188,10 @@ std::optional<std::string> Target::interface_refusal(DType dtype) const {
          interface_.to_string();
 }
 
+std::vector<Target> built_in_targets() {
+  return {Target::matmul_only(), Target::matmul_move(), Target::cpu()};
+}
+
 Property only_target_ops(Target target) {
   std::string name = "only_target_ops(" + target.name() + ")";
   return {std::move(name),

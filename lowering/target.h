@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/program.h"
 #include "core/rewrite/pass.h"
@@ -96,6 +97,9 @@ class Target {
   DTypeSet interface_;               // of the inputs and outputs of a program
   std::map<OpKind, OpSupport> ops_;  // absent: the target does not have the op
 };
+
+// The targets that come with the library: matmul_only, matmul_move and cpu.
+std::vector<Target> built_in_targets();
 
 // Holds where every node that an output or capture depends on is taken by the target, and every
 // input and output has a dtype that crosses its interface.
