@@ -114,7 +114,9 @@ TEST(SoftmaxCrossEntropy, Emitted_MatchesTheGolden) {
 }
 
 TEST(SoftmaxCrossEntropy, Values_MatchJax) {
-  for (const auto& golden : read_golden("nn.json")["cross_entropy"]) {
+  const nlohmann::json goldens = read_golden("nn.json")["cross_entropy"];
+  ASSERT_FALSE(goldens.empty());
+  for (const auto& golden : goldens) {
     const auto sizes = golden["sizes"].get<std::vector<std::int64_t>>();
     const auto labels = golden["labels"].get<std::vector<std::int32_t>>();
     for (const DType dtype : {DType::f64, DType::f32}) {
@@ -213,7 +215,9 @@ TEST(Mse, Emitted_MatchesTheGolden) {
 }
 
 TEST(Mse, Values_MatchJax) {
-  for (const auto& golden : read_golden("nn.json")["mse"]) {
+  const nlohmann::json goldens = read_golden("nn.json")["mse"];
+  ASSERT_FALSE(goldens.empty());
+  for (const auto& golden : goldens) {
     const auto sizes = golden["sizes"].get<std::vector<std::int64_t>>();
     const std::vector<Tensor> in = {
         Tensor::from_doubles(DType::f64, sizes, doubles(golden["prediction"])),

@@ -41,7 +41,9 @@ Tensor uniform(std::vector<std::int64_t> sizes, std::uint64_t stream) {
 }
 
 TEST(SoftmaxCrossEntropy, Gradient_MatchesJax) {
-  for (const auto& golden : read_golden("nn.json")["cross_entropy"]) {
+  const nlohmann::json goldens = read_golden("nn.json")["cross_entropy"];
+  ASSERT_FALSE(goldens.empty());
+  for (const auto& golden : goldens) {
     const auto sizes = golden["sizes"].get<std::vector<std::int64_t>>();
     const auto logits = golden["logits"].get<std::vector<double>>();
     const auto labels = golden["labels"].get<std::vector<std::int32_t>>();
@@ -75,7 +77,9 @@ TEST(SoftmaxCrossEntropy, Captures_AreFloats) {
 }
 
 TEST(Mse, Gradient_MatchesJax) {
-  for (const auto& golden : read_golden("nn.json")["mse"]) {
+  const nlohmann::json goldens = read_golden("nn.json")["mse"];
+  ASSERT_FALSE(goldens.empty());
+  for (const auto& golden : goldens) {
     const auto sizes = golden["sizes"].get<std::vector<std::int64_t>>();
     const auto prediction = golden["prediction"].get<std::vector<double>>();
     const auto target = golden["target"].get<std::vector<double>>();

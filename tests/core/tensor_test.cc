@@ -19,6 +19,14 @@ TEST(Tensor, Fresh_IsZero) {
   EXPECT_EQ(x.bytes().size(), 24u);
 }
 
+TEST(Tensor, FreshInReusedMemory_IsZero) {
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x(DType::u8, {160});
+    for (const std::uint8_t value : x.data<std::uint8_t>()) ASSERT_EQ(value, 0);
+    Tensor::filled(Literal::largest_finite(DType::u8), {160});  // dirties what comes next
+  }
+}
+
 TEST(Tensor, RankZeroAndEmpty_HaveOneAndNoElement) {
   EXPECT_EQ(Tensor(DType::f64, {}).elements(), 1);
   EXPECT_EQ(Tensor(DType::f64, {3, 0, 2}).elements(), 0);
