@@ -51,7 +51,7 @@ void check_cross_entropy(Var logits, Var labels) {
 // The dtype that labels and class numbers meet in: one that holds every class number exactly.
 DType counting_dtype(Var logits) {
   const DType dtype = logits.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Dim& classes = logits.shape()[kClasses];
+  const Dim classes = logits.shape()[kClasses];
   const std::int64_t most = std::int64_t{1} << (mantissa_bits(dtype) + 1);
   if (classes.is_static() && (classes.size() < 1 || classes.size() > most)) {
     throw Error(Category::shape_mismatch, "softmax_cross_entropy: found logits of shape " +

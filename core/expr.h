@@ -20,10 +20,11 @@ class Var {
 
   Builder& builder() const { return *builder_; }
   ValueId id() const { return id_; }
-  const Type& type() const { return builder_->type(id_); }
-  DType dtype() const { return type().dtype; }
-  const Shape& shape() const { return type().shape; }
-  std::int64_t rank() const { return type().rank(); }
+  // By value: a reference into the builder would not outlive the next node.
+  Type type() const { return builder_->type(id_); }
+  DType dtype() const { return builder_->type(id_).dtype; }
+  Shape shape() const { return builder_->type(id_).shape; }
+  std::int64_t rank() const { return builder_->type(id_).rank(); }
 
  private:
   Builder* builder_;

@@ -45,7 +45,8 @@ Var axis_by_axis(Var x, const Axes& axes, const std::function<Var(Var, std::int6
 
 Var cut(Var x, std::int64_t axis, std::int64_t start, std::int64_t limit) {
   std::vector<std::int64_t> from(static_cast<std::size_t>(x.rank()));
-  std::vector<Dim> to(x.shape().begin(), x.shape().end());
+  const Shape shape = x.shape();
+  std::vector<Dim> to(shape.begin(), shape.end());
   from[static_cast<std::size_t>(axis)] = start;
   to[static_cast<std::size_t>(axis)] = limit;
   return slice(x, std::move(from), std::move(to));
