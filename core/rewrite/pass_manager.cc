@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <numeric>
 #include <optional>
 
 namespace mulgrad {
@@ -56,9 +57,26 @@ std::string entry(std::string_view kind, const std::string& name, const Type& ty
   return std::string(kind) + " \"" + name + "\" " + type.to_string();
 }
 
+// The places of an interface's entries: in order, and then the captures by name. Captures are
+// linked by name alone, so a pass may list them in any order.
+template <class Entry>
+std::vector<std::size_t> canonical_order(std::span<const Entry> entries) {
+  const auto is_capture = [&](std::size_t i) {
+    return entries[i].role == decltype(entries[i].role)::capture;
+  };
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    if (is_capture(a) != is_capture(b)) return is_capture(b);
+    return is_capture(a) && entries[a].name < entries[b].name;
+  });
+  return order;
+}
+
 std::vector<std::string> input_entries(const Program& program) {
   std::vector<std::string> entries;
-  for (const Input& input : program.inputs()) {
+  for (const std::size_t i : canonical_order(program.inputs())) {
+    const Input& input = program.inputs()[i];
     entries.push_back(entry(kind_of_input(input.role), input.name, input.type));
   }
   return entries;
@@ -66,7 +84,8 @@ std::vector<std::string> input_entries(const Program& program) {
 
 std::vector<std::string> output_entries(const Program& program) {
   std::vector<std::string> entries;
-  for (const Output& output : program.outputs()) {
+  for (const std::size_t i : canonical_order(program.outputs())) {
+    const Output& output = program.outputs()[i];
     entries.push_back(entry(kind_of_output(output.role), output.name, program.type(output.value)));
   }
   return entries;
@@ -85,7 +104,7 @@ Violation compare_entries(std::string_view what, const std::vector<std::string>&
   return std::nullopt;
 }
 
-// A flag per input: does the value depend on it?
+// A flag per input, in canonical order: does the value depend on it?
 std::vector<bool> inputs_behind(const Program& program, ValueId value) {
   std::vector<bool> inputs(program.inputs().size());
   std::vector<bool> seen(program.nodes().size());
@@ -107,36 +126,58 @@ std::vector<bool> inputs_behind(const Program& program, ValueId value) {
       if (!operand.is_literal()) reach(operand.value());
     }
   }
-  return inputs;
+  std::vector<bool> canonical;
+  for (const std::size_t i : canonical_order(program.inputs())) canonical.push_back(inputs[i]);
+  return canonical;
+}
+
+bool is_zero_fill(const Program& program, ValueId value) {
+  const auto* fill = value.is_node() ? std::get_if<Fill>(&program.node(value).op) : nullptr;
+  return fill != nullptr && !fill->value.is_nan() && fill->value.as_double() == 0;
 }
 
 // The interfaces are equal already. Losing an input (a zero was folded) or gaining one (two
 // products became one) alone may be right; both at once means that one input is read in place of
-// another.
+// another. A gradient is linear in the seeds: one that has lost all of them is zero or wrong.
 Violation check_dependence(const Program& before, const Program& after) {
-  const std::size_t count = before.inputs().size();
-  std::vector<bool> any_before(count);
-  std::vector<bool> any_after(count);
-  for (std::size_t i = 0; i < before.outputs().size(); ++i) {
-    const std::vector<bool> old_inputs = inputs_behind(before, before.outputs()[i].value);
-    const std::vector<bool> new_inputs = inputs_behind(after, after.outputs()[i].value);
+  std::vector<const Input*> inputs;
+  for (const std::size_t i : canonical_order(before.inputs()))
+    inputs.push_back(&before.inputs()[i]);
+  const std::vector<std::size_t> old_outputs = canonical_order(before.outputs());
+  const std::vector<std::size_t> new_outputs = canonical_order(after.outputs());
+  std::vector<bool> any_before(inputs.size());
+  std::vector<bool> any_after(inputs.size());
+  for (std::size_t i = 0; i < old_outputs.size(); ++i) {
+    const Output& output = before.outputs()[old_outputs[i]];
+    const ValueId new_value = after.outputs()[new_outputs[i]].value;
+    const std::vector<bool> old_inputs = inputs_behind(before, output.value);
+    const std::vector<bool> new_inputs = inputs_behind(after, new_value);
     const Input* lost = nullptr;
     const Input* gained = nullptr;
-    for (std::size_t k = 0; k < count; ++k) {
+    const Input* lost_seed = nullptr;
+    bool has_seed = false;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
       any_before[k] = any_before[k] || old_inputs[k];
       any_after[k] = any_after[k] || new_inputs[k];
-      if (old_inputs[k] && !new_inputs[k]) lost = &before.inputs()[k];
-      if (!old_inputs[k] && new_inputs[k]) gained = &before.inputs()[k];
+      if (old_inputs[k] && !new_inputs[k]) lost = inputs[k];
+      if (!old_inputs[k] && new_inputs[k]) gained = inputs[k];
+      if (inputs[k]->role != InputRole::seed) continue;
+      if (old_inputs[k] && !new_inputs[k]) lost_seed = inputs[k];
+      has_seed = has_seed || new_inputs[k];
     }
     if (lost != nullptr && gained != nullptr) {
-      return "the output \"" + before.outputs()[i].name + "\" reads the " +
+      return "the output \"" + output.name + "\" reads the " +
              entry(kind_of_input(gained->role), gained->name, gained->type) + ", expected the " +
              entry(kind_of_input(lost->role), lost->name, lost->type);
     }
+    if (lost_seed != nullptr && !has_seed && !is_zero_fill(after, new_value)) {
+      return "the output \"" + output.name + "\" does not depend on the seed \"" + lost_seed->name +
+             "\" any more";
+    }
   }
-  for (std::size_t k = 0; k < count; ++k) {
-    if (before.inputs()[k].role == InputRole::seed && any_before[k] && !any_after[k]) {
-      return "no output depends on the seed \"" + before.inputs()[k].name + "\" any more";
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k]->role == InputRole::seed && any_before[k] && !any_after[k]) {
+      return "no output depends on the seed \"" + inputs[k]->name + "\" any more";
     }
   }
   return std::nullopt;

@@ -43,8 +43,10 @@ struct PipelineResult {
 // - finds a program that violates what it needs, or returns one that violates what it leaves;
 // - returns a program that does not verify (cause nested);
 // - changes the interface: inputs, outputs, captures, seeds, by order, role, name and type;
-// - detaches a seed that the outputs depended on, or has an output read an input in place of
-//   another one;
+// captures
+//   are linked by name, so they compare as a set;
+// - detaches a seed that the outputs depended on, leaves a gradient that read a seed without any
+//   (a fill of zeros is right), or has an output read an input in place of another one;
 // - says that it changed nothing and did, or the other way round, or reports a region that lies
 //   outside of its programs or whose numerics it has not declared;
 // - throws anything but an Error (cause nested; std::rethrow_if_nested gets it back).

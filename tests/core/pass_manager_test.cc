@@ -5,10 +5,12 @@
 
 #include "core/custom.h"
 #include "core/rewrite/rewriter.h"
+#include "tests/support/edit.h"
 
 namespace mulgrad {
 namespace {
 
+using testing::Edit;
 using ::testing::HasSubstr;
 
 // A derivative with two seeds, two captures of one type and two gradients.
@@ -24,17 +26,8 @@ Program derivative() {
   return builder.finish();
 }
 
-// A pass that claims to have changed the program into what `rewrite` makes of it.
 Pass pass(std::string name, std::function<Program(const Program&)> rewrite) {
-  Pass result;
-  result.name = std::move(name);
-  result.accepts = {Slot::derivative};
-  result.run = [rewrite = std::move(rewrite)](const Program& program) {
-    Program after = rewrite(program);
-    const bool changed = !(after == program);
-    return PassResult{std::move(after), {}, changed};
-  };
-  return result;
+  return testing::pass_of(std::move(name), Slot::derivative, std::move(rewrite));
 }
 
 // Appends a dead node, so that each run is a change.
@@ -51,34 +44,8 @@ Pass same(std::string name) {
   return pass(std::move(name), [](const Program& program) { return program; });
 }
 
-// The program with its interface and its nodes' operands edited: the wrong passes below.
-struct Edit {
-  std::vector<Input> inputs;
-  std::vector<Output> outputs;
-  std::function<Operand(Operand)> operand = [](Operand operand) { return operand; };
-
-  explicit Edit(const Program& program)
-      : inputs(program.inputs().begin(), program.inputs().end()),
-        outputs(program.outputs().begin(), program.outputs().end()) {}
-  Program build(const Program& program) const {
-    Builder builder(program.name());
-    for (const Input& input : inputs) builder.input(input.name, input.type, input.role);
-    for (const Node& node : program.nodes()) {
-      std::vector<Operand> operands;
-      for (const Operand& old : node.operands) operands.push_back(operand(old));
-      builder.add(node.op, operands);
-    }
-    for (const Output& output : outputs) builder.output(output.name, output.value, output.role);
-    return builder.finish();
-  }
-};
-
 Pass edit(std::function<void(Edit&)> change) {
-  return pass("wrong", [change = std::move(change)](const Program& program) {
-    Edit edited(program);
-    change(edited);
-    return edited.build(program);
-  });
+  return testing::editing_pass("wrong", Slot::derivative, std::move(change));
 }
 
 // Runs [same, `wrong`, a pass that must not run] and returns the error.
@@ -235,7 +202,7 @@ TEST(PassManager, InterfaceChanges_AreViolations) {
       {[&](Edit& e) { e.inputs[0].role = InputRole::input; },
        "found at input 0 input \"loss\" tensor<2xf32>, expected seed \"loss\" tensor<2xf32>"},
       {[&](Edit& e) { e.inputs[2].name = "c7"; }, "expected capture \"c0\""},
-      {[&](Edit& e) { std::swap(e.inputs[2], e.inputs[3]); }, "expected capture \"c0\""},
+      {[&](Edit& e) { std::swap(e.inputs[2], e.inputs[3]); }, "reads the capture \"c1\""},
       {[&](Edit& e) {
          for (Input& input : e.inputs) input.type = other;
        },
@@ -283,7 +250,62 @@ TEST(PassManager, SeedIsDetached_IsAViolation) {
       return operand == Operand(ValueId::input(0)) ? Operand(Literal::one(DType::f32)) : operand;
     };
   };
-  expect_violation(edit(seed_by_itself), "no output depends on the seed \"loss\" any more");
+  expect_violation(edit(seed_by_itself),
+                   "the output \"grad.x\" does not depend on the seed \"loss\" any more");
+}
+
+// grad.x reads both seeds and keeps one, so that it is the seed itself that is missed.
+TEST(PassManager, OneOfTwoSeedsIsDetached_IsAViolation) {
+  Builder builder("derivative");
+  const Type type{DType::f32, {2}};
+  const Var s(builder, builder.input("loss", type, InputRole::seed));
+  const Var t(builder, builder.input("aux", type, InputRole::seed));
+  builder.output("grad.x", (s + t).id());
+  const Program program = builder.finish();
+  expect_violation(edit([](Edit& e) {
+                     e.operand = [](Operand operand) {
+                       return operand == Operand(ValueId::input(1))
+                                  ? Operand(Literal::one(DType::f32))
+                                  : operand;
+                     };
+                   }),
+                   "no output depends on the seed \"aux\" any more", program);
+}
+
+TEST(PassManager, SeedOfOneGradientIsDetached_IsAViolation) {
+  Builder builder("derivative");
+  const Type type{DType::f32, {2}};
+  const Var s(builder, builder.input("loss", type, InputRole::seed));
+  builder.output("grad.x", (s * 2.0).id());
+  builder.output("grad.y", (s * 3.0).id());
+  const Program program = builder.finish();
+  const auto detach = [](double value) {
+    return pass("wrong", [value](const Program& source) {
+      Rewriter rewriter(source);
+      rewriter.copy(0);
+      rewriter.replace(1,
+                       fill(rewriter.builder(), Literal::from_double(DType::f32, value), {2}).id());
+      return rewriter.finish();
+    });
+  };
+  expect_violation(detach(3), "the output \"grad.y\" does not depend on the seed \"loss\" any more",
+                   program);
+  const Pass folds_to_zero[] = {detach(0)};
+  EXPECT_TRUE(run_passes(program, Slot::derivative, folds_to_zero).passes[0].changed);
+}
+
+TEST(PassManager, CapturesInAnotherOrder_AreTheSameSet) {
+  const Pass passes[] = {pass("sorts captures", [](const Program& program) {
+    Edit edited(program);
+    std::swap(edited.inputs[2], edited.inputs[3]);
+    edited.operand = [](Operand operand) {
+      if (operand == Operand(ValueId::input(2))) return Operand(ValueId::input(3));
+      if (operand == Operand(ValueId::input(3))) return Operand(ValueId::input(2));
+      return operand;
+    };
+    return edited.build(program);
+  })};
+  EXPECT_TRUE(run_passes(derivative(), Slot::derivative, passes).passes[0].changed);
 }
 
 TEST(PassManager, AnotherForwardValueIsRead_IsAViolation) {
