@@ -2,6 +2,8 @@
 // name and its type.
 #include "core/parser.h"
 
+#include "core/text_places.h"
+
 namespace mulgrad {
 
 Program Parser::run() {
@@ -272,6 +274,7 @@ void Parser::check_type(const LocatedType& written, const Type& actual, const st
 }
 
 ValueId Parser::append(std::size_t offset, Op op, std::span<const Operand> operands) {
+  offsets_.push_back(offset);
   return located(offset, [&] { return builder_->add(std::move(op), operands); });
 }
 
@@ -302,6 +305,16 @@ ValueId Parser::build(std::size_t offset, Op op, std::span<const Operand> operan
 
 Program parse(std::string_view text, const ParseOptions& options) {
   return Parser(text, options).run();
+}
+
+PlacedProgram parse_with_places(std::string_view text, const ParseOptions& options) {
+  Parser parser(text, options);
+  Program program = parser.run();
+  return {std::move(program), parser.offsets()};
+}
+
+std::string place_in(std::string_view text, std::size_t offset) {
+  return Lexer(text).position(offset);
 }
 
 }  // namespace mulgrad

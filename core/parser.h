@@ -24,6 +24,8 @@ class Parser {
       : in_(text, options.file), customs_(options.customs) {}
 
   Program run();
+  // Of the nodes of the program that run() returned: where in the text their ops stand.
+  const std::vector<std::size_t>& offsets() const { return offsets_; }
 
  private:
   enum class Place : std::uint8_t { argument, result };
@@ -114,6 +116,7 @@ class Parser {
   TextReader in_;
   const CustomRegistry& customs_;
   std::optional<Builder> builder_;
+  std::vector<std::size_t> offsets_;  // one per node
   std::unordered_map<std::string_view, ValueId> values_;
   std::set<std::pair<InputRole, std::string>> links_;  // seeds and captures so far
 };

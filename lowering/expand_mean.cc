@@ -141,15 +141,21 @@ PassResult run(const Program& program, OutsideDomain outside) {
   return apply(program, kName, replacements);
 }
 
-std::vector<std::string> explain(const Program& program) {
-  const std::vector<bool> reached = reachable_nodes(program);
+std::vector<std::string> explain(const Program& program, OutsideDomain outside) {
+  const std::vector<std::int64_t> reachable = reachable_means(program);
+  const bool refused =
+      outside == OutsideDomain::refuse && std::ranges::any_of(reachable, [&](std::int64_t node) {
+        return judge(program, node).has_value();
+      });
   std::vector<std::string> lines;
   for (const std::int64_t node : all_means(program)) {
     const std::string name = brief_name(program, ValueId::node(node)) + ": ";
-    if (!reached[static_cast<std::size_t>(node)]) {
+    if (!std::ranges::binary_search(reachable, node)) {
       lines.push_back(name + "no output or capture depends on it");
     } else if (const Verdict offence = judge(program, node)) {
       lines.push_back(name + clause_text(*offence));
+    } else if (refused) {
+      lines.push_back(name + "every clause holds, but not for every mean of the program");
     } else {
       lines.push_back(name + "rewritten by " + kName);
     }
@@ -166,8 +172,9 @@ std::optional<std::string> find_mean(const Program& program) {
 }  // namespace
 
 Pass expand_mean(OutsideDomain outside) {
-  Pass pass{kName, {Slot::forward}, kNumerics, {}, {}, {}, explain};
+  Pass pass{kName, {Slot::forward}, kNumerics, {}, {}, {}, {}};
   pass.run = [outside](const Program& program) { return run(program, outside); };
+  pass.explain = [outside](const Program& program) { return explain(program, outside); };
   if (outside == OutsideDomain::refuse) pass.leaves = {{"no mean", find_mean}};
   return pass;
 }

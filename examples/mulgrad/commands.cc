@@ -1,31 +1,29 @@
 #include "examples/mulgrad/commands.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <iostream>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "autodiff/derive.h"
 #include "autodiff/link.h"
 #include "core/builder.h"
 #include "core/rewrite/pass_manager.h"
-#include "core/text.h"
+#include "core/text_places.h"
 #include "lowering/coverage.h"
 #include "lowering/pipeline.h"
 
 namespace mulgrad::command {
 namespace {
 
-std::string shown_name(const Source& source) {
-  return source.file == "-" ? "<stdin>" : source.file;
-}
-
-std::string read_text(const Source& source) {
+std::string read_text(const std::string& file) {
   std::ifstream opened;
-  if (source.file != "-") opened.open(source.file, std::ios::binary);
-  std::istream& stream = source.file == "-" ? std::cin : opened;
+  if (file != "-") opened.open(file, std::ios::binary);
+  std::istream& stream = file == "-" ? std::cin : opened;
   std::string text;
   char buffer[1 << 16];
   do {
@@ -37,18 +35,77 @@ std::string read_text(const Source& source) {
   return text;
 }
 
-Program read(const Source& source) {
-  const Program program = parse(read_text(source), {shown_name(source), {}});
-  return source.bindings.empty() ? program : bind(program, source.bindings);
+// The node that a text starts with: 7 for "%7 stablehlo.add"; -1 where it starts with none.
+std::int64_t leading_node(std::string_view text) {
+  std::int64_t node = -1;
+  if (text.starts_with('%')) std::from_chars(text.data() + 1, text.data() + text.size(), node);
+  return node;
 }
+
+// The node of the file that a node of a program made of it came from, or -1.
+std::int64_t origin_of(const Program& current, std::int64_t node) {
+  if (node < 0 || node >= std::ssize(current.nodes())) return -1;
+  return current.origins()[static_cast<std::size_t>(node)];
+}
+
+// A text about `current` with its nodes, "%7", numbered as in the file.
+std::string numbered_as_in_file(const Program& current, std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::int64_t origin = origin_of(current, leading_node(text));
+    if (origin < 0) {
+      result += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    result += "%" + std::to_string(origin);
+    text.remove_prefix(std::min(text.find_first_not_of("0123456789", 1), text.size()));
+  }
+  return result;
+}
+
+// The program in the file, and the way from its nodes back to the text.
+class SourceText {
+ public:
+  explicit SourceText(const Source& source) : file_(source.file == "-" ? "<stdin>" : source.file) {
+    try {
+      text_ = read_text(source.file);
+      placed_ = parse_with_places(text_, {file_, {}});
+      placed_.program = placed_.program.with_fresh_origins();
+      if (source.bindings.empty()) return;
+      // Binding keeps the nodes and their order.
+      placed_.program = mulgrad::bind(placed_.program, source.bindings).with_fresh_origins();
+    } catch (const Error& error) {
+      throw located(placed_.program, error);
+    }
+  }
+
+  const Program& program() const { return placed_.program; }
+
+  // An error about a program made of this one, with its place: where the node that it names stands
+  // in the file, if it came from there.
+  Error located(const Program& current, const Error& error) const {
+    if (!error.location().empty()) return error;
+    const std::int64_t origin = origin_of(current, leading_node(error.node()));
+    if (origin < 0) return error.at_location(file_);
+    const std::size_t offset = placed_.offsets[static_cast<std::size_t>(origin)];
+    return Error(error.category(), numbered_as_in_file(current, error.message()),
+                 numbered_as_in_file(current, error.node()), file_ + ":" + place_in(text_, offset));
+  }
+
+ private:
+  std::string file_;
+  std::string text_;
+  PlacedProgram placed_;
+};
 
 // Runs a command on the program; what it throws without a place is placed in the file.
 void with_program(const Source& source, const auto& run) {
+  const SourceText text(source);
   try {
-    run(read(source));
+    run(text.program());
   } catch (const Error& error) {
-    if (!error.location().empty()) throw;
-    throw error.at_location(shown_name(source));
+    throw text.located(text.program(), error);
   }
 }
 
@@ -95,9 +152,11 @@ std::vector<ValueId> as_inputs(const Program& program, std::span<const std::int6
 
 // The joined derivative under the names that the command promises. One that is taken, as in the
 // derivative of a derivative, gets an underscore.
-Program named_join(const Derivative& derivative, std::size_t inputs, std::size_t outputs,
+Program named_join(const Derivative& derivative, std::span<const std::int64_t> derived,
                    std::span<const std::int64_t> wrt) {
   const Program joined = join(derivative);
+  const std::size_t inputs = joined.inputs().size() - derived.size();
+  const std::size_t outputs = joined.outputs().size() - wrt.size();
   const auto fresh = [](std::string name, std::set<std::string>& used) {
     while (!used.insert(name).second) name += "_";
     return name;
@@ -107,7 +166,7 @@ Program named_join(const Derivative& derivative, std::size_t inputs, std::size_t
   std::vector<ValueId> values;
   for (std::size_t i = 0; i < joined.inputs().size(); ++i) {
     const Input& input = joined.inputs()[i];
-    const std::string name = i < inputs ? input.name : "ct" + std::to_string(i - inputs);
+    const std::string name = i < inputs ? input.name : "ct" + std::to_string(derived[i - inputs]);
     values.push_back(builder.input(fresh(name, used), input.type, input.role));
   }
   values = append(builder, joined, values);
@@ -140,16 +199,22 @@ void print(const Source& source, Result& result) {
 }
 
 void opt(const Source& source, const std::vector<Pass>& passes, Explain explain, Result& result) {
-  with_program(source, [&](Program program) {
+  const SourceText text(source);
+  Program program = text.program();
+  try {
     for (const Pass& pass : passes) {
       if (explain == Explain::yes && pass.explain) {
-        for (const std::string& line : pass.explain(program)) result.notes += line + "\n";
+        for (const std::string& line : pass.explain(program)) {
+          result.notes += numbered_as_in_file(program, line) + "\n";
+        }
       }
       program = pass.run(program).program;
       verify(program);
     }
-    result.output = mulgrad::print(program);
-  });
+  } catch (const Error& error) {
+    throw text.located(program, error);
+  }
+  result.output = mulgrad::print(program);
 }
 
 void grad(const Source& source, const std::vector<std::int64_t>& wrt, GradForm form,
@@ -162,10 +227,7 @@ void grad(const Source& source, const std::vector<std::int64_t>& wrt, GradForm f
       result.output = mulgrad::print(derivative.forward) + mulgrad::print(derivative.derivative);
       return;
     }
-    const auto kept = std::ranges::count_if(
-        program.outputs(), [](const Output& output) { return output.role == OutputRole::output; });
-    result.output = mulgrad::print(
-        named_join(derivative, program.inputs().size(), static_cast<std::size_t>(kept), indices));
+    result.output = mulgrad::print(named_join(derivative, outputs, indices));
   });
 }
 

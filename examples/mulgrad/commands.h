@@ -39,13 +39,15 @@ enum class Format : std::uint8_t { table, json };
 
 void print(const Source& source, Result& result);
 
-// Runs the passes in order and verifies the program after each. Throws what a pass throws.
+// Runs the passes in order and verifies the program after each. Explanations go to the notes;
+// they number nodes as the file does, from which a node that a pass emitted has the number of what
+// it replaces. Throws what a pass throws.
 void opt(const Source& source, const std::vector<Pass>& passes, Explain explain, Result& result);
 
 // The derivative of all float outputs with respect to the inputs at `wrt` (empty: all float ones).
-// Joined: the inputs of the program, then ct0, ct1 ... (one per float output); its outputs, then
-// grad_arg<i> for each i of `wrt`. Throws invalid_argument for an index out of range, and what
-// derive() throws.
+// Joined: the inputs of the program, then the cotangent ct<k> of each float output k; its outputs,
+// then the gradient grad_arg<i> for each i of `wrt`. Throws invalid_argument for an index out of
+// range, and what derive() throws.
 void grad(const Source& source, const std::vector<std::int64_t>& wrt, GradForm form,
           Result& result);
 

@@ -97,7 +97,10 @@ void run_opt(const Arguments& given, Result& result) {
 
 // The flags, and what is done once all of them have been read.
 void declare(CLI::App& app, Arguments& given, Result& result) {
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // so that an unknown one is named
+  app.callback([&app] {
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("a command");
+  });
   const auto source = [&] { return Source{given.file, parse_bindings(given.bindings)}; };
   const auto file_of = [&](CLI::App* command) {
     return command->add_option("FILE", given.file, "a program in native text form; - is stdin");

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/builder.h"
+#include "core/text_places.h"
 #include "tests/support/op_cases.h"
 
 namespace mulgrad {
@@ -590,6 +591,25 @@ TEST(Text, DeepNesting_IsReadWithoutRecursion) {
   expect_handled("func.func @main() { %0 = stablehlo.constant dense<" + std::string(kDepth, '[') +
                  "1" + std::string(kDepth, ']') + "> : tensor<1xf32> return }");
   expect_handled("func.func @main() { return } loc" + std::string(kDepth, '('));
+}
+
+TEST(TextPlaces, Nodes_StandWhereTheirOpsAreWritten) {
+  const std::string text = R"(module attributes {mulgrad.form = "native"} {
+  func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    // a comment
+    %a = stablehlo.tanh %x : tensor<2xf32>
+    %c = stablehlo.constant dense<1.0> : tensor<2xf32> %i = stablehlo.iota dim = 0 : tensor<2xf32>
+    %s = stablehlo.add %a,
+                       %c : tensor<2xf32>
+    return %s : tensor<2xf32>
+  }
+}
+)";
+  const PlacedProgram placed = parse_with_places(text);
+  EXPECT_EQ(placed.program, parse(text));
+  std::vector<std::string> places;
+  for (const std::size_t offset : placed.offsets) places.push_back(place_in(text, offset));
+  EXPECT_EQ(places, (std::vector<std::string>{"4:10", "5:10", "5:61", "6:10"}));
 }
 
 }  // namespace

@@ -185,12 +185,45 @@ TEST(ExpandMean, Explain_HasALinePerMean) {
   mean(x, {0});
   const Var rows = mean(x, {1}, KeepDims::yes);
   builder.output("m", mean(rows).id());
+  const Program source = builder.finish();
+  const std::string dead = "%0 mean: no output or capture depends on it";
+  const std::string partial =
+      "%1 mean: clause 3: unsupported_reduction: found a partial reduction over axes [1], expected "
+      "axes [0, 1]";
   EXPECT_THAT(
-      expand_mean().explain(builder.finish()),
-      ::testing::ElementsAre("%0 mean: no output or capture depends on it",
-                             "%1 mean: clause 3: unsupported_reduction: found a partial reduction "
-                             "over axes [1], expected axes [0, 1]",
-                             "%2 mean: rewritten by expand_mean"));
+      expand_mean().explain(source),
+      ::testing::ElementsAre(dead, partial,
+                             "%2 mean: every clause holds, but not for every mean of the program"));
+  EXPECT_THAT(expand_mean(OutsideDomain::leave).explain(source),
+              ::testing::ElementsAre(dead, partial, "%2 mean: rewritten by expand_mean"));
+}
+
+TEST(ExpandMean, LeavingWhatIsOutside_ExpandsTheOthers) {
+  Builder builder;
+  const Var x(builder, builder.input("x", {DType::f64, {3, 5}}));
+  const Var y(builder, builder.input("y", {DType::f64, {2, 3, 5}}));
+  const Var z(builder, builder.input("z", {DType::bf16, {3, 5}}));
+  builder.output("inside", mean(x).id());
+  builder.output("rows", mean(x, {1}).id());
+  builder.output("rank", mean(y).id());
+  builder.output("dtype", mean(z).id());
+  const Program source = builder.finish();
+  const Pass pass = expand_mean(OutsideDomain::leave);
+  EXPECT_TRUE(pass.leaves.empty());
+  const PassResult result = pass.run(source);
+  ASSERT_EQ(result.regions.size(), 1u);
+  EXPECT_EQ(result.regions[0].source, std::vector<std::int64_t>{0});
+  std::vector<Node> means;
+  for (const Node& node : result.program.nodes()) {
+    if (std::holds_alternative<Mean>(node.op)) means.push_back(node);
+  }
+  EXPECT_EQ(means, std::vector<Node>(source.nodes().begin() + 1, source.nodes().end()));
+  EXPECT_TRUE(testing::same_values(source, result.program, pass.numerics));
+  // Nothing inside: equal, and said to be.
+  EXPECT_FALSE(pass.run(result.program).changed);
+  EXPECT_EQ(pass.run(result.program).program, result.program);
+  // Who asks for all gets an error, whatever else there is.
+  EXPECT_THROW(expand_mean().run(source), Error);
 }
 
 TEST(ExpandMean, OtherSlots_AreRefused) {

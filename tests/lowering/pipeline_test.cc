@@ -157,6 +157,20 @@ TEST(DefaultPipeline, MeanOutsideOfExpandMean_IsLegalized) {
       testing::same_values(source, result, {.sign_of_zero = true, .reassociates = true, .ulp = 1}));
 }
 
+TEST(DefaultPipeline, MeanBesideOneOutsideOfExpandMean_IsExpanded) {
+  Tape tape;
+  const Var x = tape.input("x", {DType::f32, {3, 5}});
+  tape.output("all", mean(x));
+  tape.output("rows", mean(x, {1}));
+  const Target target = Target::matmul_only();
+  const PipelineResult result =
+      run_passes(tape.finish(), Slot::forward, default_pipeline(target, Slot::forward));
+  EXPECT_EQ(only_target_ops(target).violation(result.program), std::nullopt);
+  EXPECT_EQ(result.passes[0].name, "expand_mean");
+  ASSERT_EQ(result.passes[0].regions.size(), 1u);
+  EXPECT_EQ(result.passes[0].regions[0].origin, 0);
+}
+
 TEST(DefaultPipeline, ExpansionsStandBeforeTheLegalizer) {
   for (const auto& [slot, expansion] :
        {std::pair{Slot::forward, "expand_mean"}, {Slot::derivative, "expand_mean_derivative"}}) {
@@ -195,6 +209,38 @@ TEST(Coverage, DigitsStep_PrintsAsCommitted) {
   const Target target = Target::matmul_only();
   const Coverage found = coverage(lower_step(step, target), target);
   EXPECT_TRUE(testing::matches_golden(found.print(), "lowering/coverage_digits.txt"));
+}
+
+TEST(Coverage, Json_SaysWhatTheReportHolds) {
+  Tape tape;
+  const Var x = tape.input("x", {DType::f32, {3, 5}});
+  tape.output("m", mean(x));
+  const Var n = tape.input("n", {DType::i32, {4}});
+  tape.output("s", n + n);
+  const Target target = Target::matmul_only();
+  const std::vector<CoverageArtifact> artifacts{
+      lower("forward", tape.finish(), Slot::forward, target, 2)};
+  const Coverage found = coverage(artifacts, target);
+  const auto json = nlohmann::json::parse(found.json());
+  const auto parsed = [](const char* text) { return nlohmann::json::parse(text); };
+  EXPECT_EQ(json["target"], "matmul_only");
+  EXPECT_EQ(json["nodes"], parsed(R"({"native": 0, "rewritten": 2, "unsupported": 2})"));
+  ASSERT_EQ(json["rows"].size(), 2u);
+  EXPECT_EQ(json["rows"][0]["op"], "stablehlo.add");
+  EXPECT_EQ(json["rows"][0]["fate"], "unsupported");
+  EXPECT_EQ(json["rows"][0]["reason"], found.rows[0].reason);
+  EXPECT_EQ(json["rows"][1], parsed(R"({"artifact": "forward", "op": "mulgrad.mean",
+      "fate": "rewritten", "nodes": 2, "rules": ["expand_mean"],
+      "numerics": {"sign_of_zero": true, "finite_only": false, "reassociates": true,
+                   "needs_exact_product": false, "ulp": 1}})"));
+  ASSERT_EQ(json["emitted"].size(), found.emitted.size());
+  EXPECT_EQ(json["emitted"][0], parsed(R"({"artifact": "forward", "op": "fill", "nodes": 4})"));
+  EXPECT_EQ(json["work"]["before"]["flops"], found.before.flops);
+  EXPECT_EQ(json["work"]["after"]["bytes"], found.after.bytes);
+  EXPECT_EQ(json["work"]["after"]["constant_bytes"], found.after.constant_bytes);
+  ASSERT_EQ(json["unsupported"].size(), 1u);
+  EXPECT_EQ(json["unsupported"][0]["node"], "forward:%1 stablehlo.add");
+  EXPECT_EQ(json["unsupported"][0]["reason"], found.unsupported[0].reason);
 }
 
 TEST(Coverage, WithoutPasses_ListsEveryUnsupportedNode) {
