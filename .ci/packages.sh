@@ -7,7 +7,7 @@ packages=(g++ cmake ninja-build pkg-config libeigen3-dev libopenblas-dev libspdl
           nlohmann-json3-dev)
 for group in "$@"; do
   case $group in
-    tests) packages+=(libgtest-dev libgmock-dev libbenchmark-dev) ;;
+    tests) packages+=(libgtest-dev libgmock-dev libbenchmark-dev z3) ;;
     lint) packages+=(clang-14 clang-format-14) ;;
     *) echo "packages.sh: unknown group '$group' (tests, lint)" >&2; exit 2 ;;
   esac
