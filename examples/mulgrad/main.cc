@@ -5,9 +5,12 @@
 // found something that the target does not support. Standard output is written only where all of
 // the work has succeeded.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
