@@ -12,7 +12,6 @@
 #include "core/rewrite/pattern.h"
 #include "core/text.h"
 #include "lowering/expand_mean.h"
-#include "tests/support/golden_cases.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/rewrite_check.h"
 
@@ -22,10 +21,6 @@ namespace {
 using namespace pattern;
 using mean_derivative::Facts;
 using mean_derivative::Verdict;
-
-TEST(ExpandMeanDerivative, Cases_MatchTheirGoldens) {
-  testing::check_golden_cases(expand_mean_derivative());
-}
 
 // --- the clauses, one by one, on facts that no builder need be able to make ---
 

@@ -9,7 +9,6 @@
 #include "core/rewrite/pass_manager.h"
 #include "core/rewrite/pattern.h"
 #include "core/text.h"
-#include "tests/support/golden_cases.h"
 #include "tests/support/rewrite_check.h"
 
 namespace mulgrad {
@@ -17,8 +16,6 @@ namespace {
 
 using namespace pattern;
 using ::testing::HasSubstr;
-
-TEST(ExpandMean, Cases_MatchTheirGoldens) { testing::check_golden_cases(expand_mean()); }
 
 struct Form {
   DType dtype;

@@ -1,10 +1,25 @@
 // Golden files of passes; tests/lowering/cases/README.md describes them.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "core/custom.h"
 #include "core/rewrite/pass.h"
 
 namespace mulgrad::testing {
+
+// What a case may claim by the beginning of its name.
+enum class Claim : std::uint8_t { changes, not_applied, refused, unbuildable };
+Claim claim_of(const std::string& name);
+
+struct Outcome {
+  Claim claim;
+  std::string text;  // the second part of a case, less its first line where that tells the claim
+};
+
+// What the pass makes of the program in `text`, with the checks of check_golden_cases on the way.
+Outcome outcome_of(const Pass& pass, const std::string& text, const CustomRegistry& customs = {});
 
 // Runs `pass` on every case in tests/lowering/cases/<pass.name>/ and compares the outcome with the
 // file's second part. Beyond that, for each program that the pass changes: the result verifies,

@@ -1,9 +1,0 @@
-module @main attributes {mulgrad.form = "native"} {
-  func.func @main(%arg0: tensor<3x0xf32> {mulgrad.name = "x"}) -> (tensor<f32> {mulgrad.name = "m"}) {
-    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] : (tensor<3x0xf32>) -> tensor<f32>
-    return %0 : tensor<f32>
-  }
-}
-// -----
-error
-unsupported_reduction: %0 mulgrad.mean: expand_mean does not apply: %0 mulgrad.mean: clause 4: unsupported_reduction: found sizes [3, 0], expected sizes > 0

@@ -1,9 +1,0 @@
-module @main attributes {mulgrad.form = "native"} {
-  func.func @main(%arg0: tensor<3x5xf16> {mulgrad.name = "x"}) -> (tensor<f16> {mulgrad.name = "m"}) {
-    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] : (tensor<3x5xf16>) -> tensor<f16>
-    return %0 : tensor<f16>
-  }
-}
-// -----
-error
-dtype_not_differentiable: %0 mulgrad.mean: expand_mean does not apply: %0 mulgrad.mean: clause 5: dtype_not_differentiable: found dtype f16, expected f32 or f64

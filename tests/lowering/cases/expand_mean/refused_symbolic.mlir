@@ -1,9 +1,0 @@
-module @main attributes {mulgrad.form = "native"} {
-  func.func @main(%arg0: tensor<[B]x5xf64> {mulgrad.name = "x"}) -> (tensor<f64> {mulgrad.name = "m"}) {
-    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] : (tensor<[B]x5xf64>) -> tensor<f64>
-    return %0 : tensor<f64>
-  }
-}
-// -----
-error
-unresolved_symbolic_shape: %0 mulgrad.mean: expand_mean does not apply: %0 mulgrad.mean: clause 4: unresolved_symbolic_shape: found sizes [[B], 5], expected static sizes: bind the program first

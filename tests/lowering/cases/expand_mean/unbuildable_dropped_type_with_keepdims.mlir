@@ -1,9 +1,0 @@
-module @main attributes {mulgrad.form = "native"} {
-  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<f64> {mulgrad.name = "m"}) {
-    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] {keepdims = true} : (tensor<3x5xf64>) -> tensor<f64>
-    return %0 : tensor<f64>
-  }
-}
-// -----
-error
-case:3:97: reduction_shape_mismatch: %0 mulgrad.mean: found tensor<f64> for the result, expected tensor<1x1xf64>

@@ -1,9 +1,0 @@
-module @main attributes {mulgrad.form = "native"} {
-  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<f32> {mulgrad.name = "m"}) {
-    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] : (tensor<3x5xf64>) -> tensor<f32>
-    return %0 : tensor<f32>
-  }
-}
-// -----
-error
-case:3:79: dtype_mismatch: %0 mulgrad.mean: found tensor<f32> for the result, expected tensor<f64>

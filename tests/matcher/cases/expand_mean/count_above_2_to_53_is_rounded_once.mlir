@@ -1,0 +1,7 @@
+// 3 * 3002399751580331 = 2^53 + 1; its reciprocal is rounded once from the exact quotient.
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x3002399751580331xf64> {mulgrad.name = "x"}) -> (tensor<f64> {mulgrad.name = "m"}) {
+    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] : (tensor<3x3002399751580331xf64>) -> tensor<f64>
+    return %0 : tensor<f64>
+  }
+}

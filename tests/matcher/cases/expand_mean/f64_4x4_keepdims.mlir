@@ -1,0 +1,6 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<4x4xf64> {mulgrad.name = "x"}) -> (tensor<1x1xf64> {mulgrad.name = "m"}) {
+    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] {keepdims = true} : (tensor<4x4xf64>) -> tensor<1x1xf64>
+    return %0 : tensor<1x1xf64>
+  }
+}

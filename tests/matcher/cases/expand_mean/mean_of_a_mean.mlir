@@ -1,0 +1,7 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<f64> {mulgrad.name = "m"}) {
+    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] {keepdims = true} : (tensor<3x5xf64>) -> tensor<1x1xf64>
+    %1 = mulgrad.mean %0 across dimensions = [0, 1] : (tensor<1x1xf64>) -> tensor<f64>
+    return %1 : tensor<f64>
+  }
+}

@@ -1,0 +1,6 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf16> {mulgrad.name = "x"}) -> (tensor<f16> {mulgrad.name = "m"}) {
+    %0 = mulgrad.mean %arg0 across dimensions = [0, 1] : (tensor<3x5xf16>) -> tensor<f16>
+    return %0 : tensor<f16>
+  }
+}

@@ -1,0 +1,7 @@
+// The identity, by convention.
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<3x5xf64> {mulgrad.name = "m"}) {
+    %0 = mulgrad.mean %arg0 across dimensions = [] : (tensor<3x5xf64>) -> tensor<3x5xf64>
+    return %0 : tensor<3x5xf64>
+  }
+}

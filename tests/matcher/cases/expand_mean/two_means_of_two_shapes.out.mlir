@@ -1,0 +1,16 @@
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}, %arg1: tensor<4x2xf32> {mulgrad.name = "y"}) -> (tensor<f64> {mulgrad.name = "a"}, tensor<1x1xf32> {mulgrad.name = "b"}) {
+    %0 = stablehlo.constant dense<1.0e+00> : tensor<5x1xf64>
+    %1 = stablehlo.dot_general %arg0, %0, contracting_dims = [1] x [0] : (tensor<3x5xf64>, tensor<5x1xf64>) -> tensor<3x1xf64>
+    %2 = stablehlo.constant dense<1.0e+00> : tensor<1x3xf64>
+    %3 = stablehlo.dot_general %2, %1, contracting_dims = [1] x [0] : (tensor<1x3xf64>, tensor<3x1xf64>) -> tensor<1x1xf64>
+    %4 = stablehlo.multiply %3, 6.666666666666667e-02 : tensor<1x1xf64>
+    %5 = stablehlo.reshape %4 : (tensor<1x1xf64>) -> tensor<f64>
+    %6 = stablehlo.constant dense<1.0e+00> : tensor<2x1xf32>
+    %7 = stablehlo.dot_general %arg1, %6, contracting_dims = [1] x [0] : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
+    %8 = stablehlo.constant dense<1.0e+00> : tensor<1x4xf32>
+    %9 = stablehlo.dot_general %8, %7, contracting_dims = [1] x [0] : (tensor<1x4xf32>, tensor<4x1xf32>) -> tensor<1x1xf32>
+    %10 = stablehlo.multiply %9, 1.25e-01 : tensor<1x1xf32>
+    return %5, %10 : tensor<f64>, tensor<1x1xf32>
+  }
+}

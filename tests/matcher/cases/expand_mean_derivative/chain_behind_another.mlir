@@ -1,0 +1,10 @@
+// The first one's quotient, [1,1], is the source of the second.
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<1x1xf64> {mulgrad.seed = "loss"}) -> (tensor<3x5xf64> {mulgrad.name = "grad.x"}) {
+    %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<1x1xf64>) -> tensor<1x1xf64>
+    %1 = stablehlo.divide %0, 1.0 : tensor<1x1xf64>
+    %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x1xf64>) -> tensor<3x5xf64>
+    %3 = stablehlo.divide %2, 15.0 : tensor<3x5xf64>
+    return %3 : tensor<3x5xf64>
+  }
+}

@@ -1,0 +1,10 @@
+// Once more as an output, twice by one node.
+module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<1x1xf64> {mulgrad.seed = "loss"}, %arg1: tensor<3x5xf64> {mulgrad.capture = "c0"}) -> (tensor<3x5xf64> {mulgrad.name = "grad.x"}, tensor<3x5xf64> {mulgrad.name = "grad.y"}, tensor<3x5xf64> {mulgrad.name = "grad.z"}) {
+    %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<1x1xf64>) -> tensor<3x5xf64>
+    %1 = stablehlo.divide %0, 15.0 : tensor<3x5xf64>
+    %2 = stablehlo.multiply %1, %1 : tensor<3x5xf64>
+    %3 = stablehlo.maximum %arg1, %1 : tensor<3x5xf64>
+    return %1, %2, %3 : tensor<3x5xf64>, tensor<3x5xf64>, tensor<3x5xf64>
+  }
+}
