@@ -104,31 +104,28 @@ Violation compare_entries(std::string_view what, const std::vector<std::string>&
   return std::nullopt;
 }
 
-// A flag per input, in canonical order: does the value depend on it?
-std::vector<bool> inputs_behind(const Program& program, ValueId value) {
-  std::vector<bool> inputs(program.inputs().size());
-  std::vector<bool> seen(program.nodes().size());
-  std::vector<ValueId> pending;
-  const auto reach = [&](ValueId next) {
-    const auto index = static_cast<std::size_t>(next.index());
-    if (next.is_input()) {
-      inputs[index] = true;
-    } else if (!seen[index]) {
-      seen[index] = true;
-      pending.push_back(next);
-    }
+constexpr std::size_t kOutputsAtOnce = 64;
+
+// Per input: which of these outputs depend on it, a bit each. One walk for 64 outputs, or programs
+// with many gradients would take quadratic time.
+std::vector<std::uint64_t> dependants(const Program& program,
+                                      std::span<const std::size_t> outputs) {
+  std::vector<std::uint64_t> inputs(program.inputs().size());
+  std::vector<std::uint64_t> nodes(program.nodes().size());
+  const auto mark = [&](ValueId value, std::uint64_t bits) {
+    (value.is_input() ? inputs : nodes)[static_cast<std::size_t>(value.index())] |= bits;
   };
-  reach(value);
-  while (!pending.empty()) {
-    const Node& node = program.node(pending.back());
-    pending.pop_back();
-    for (const Operand& operand : node.operands) {
-      if (!operand.is_literal()) reach(operand.value());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    mark(program.outputs()[outputs[i]].value, std::uint64_t{1} << i);
+  }
+  // Operands come before their node, so one walk from the end sees every reader first.
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (nodes[i] == 0) continue;
+    for (const Operand& operand : program.nodes()[i].operands) {
+      if (!operand.is_literal()) mark(operand.value(), nodes[i]);
     }
   }
-  std::vector<bool> canonical;
-  for (const std::size_t i : canonical_order(program.inputs())) canonical.push_back(inputs[i]);
-  return canonical;
+  return inputs;
 }
 
 bool is_zero_fill(const Program& program, ValueId value) {
@@ -140,44 +137,51 @@ bool is_zero_fill(const Program& program, ValueId value) {
 // products became one) alone may be right; both at once means that one input is read in place of
 // another. A gradient is linear in the seeds: one that has lost all of them is zero or wrong.
 Violation check_dependence(const Program& before, const Program& after) {
-  std::vector<const Input*> inputs;
-  for (const std::size_t i : canonical_order(before.inputs()))
-    inputs.push_back(&before.inputs()[i]);
+  const std::vector<std::size_t> old_places = canonical_order(before.inputs());
+  const std::vector<std::size_t> new_places = canonical_order(after.inputs());
   const std::vector<std::size_t> old_outputs = canonical_order(before.outputs());
   const std::vector<std::size_t> new_outputs = canonical_order(after.outputs());
-  std::vector<bool> any_before(inputs.size());
-  std::vector<bool> any_after(inputs.size());
-  for (std::size_t i = 0; i < old_outputs.size(); ++i) {
-    const Output& output = before.outputs()[old_outputs[i]];
-    const ValueId new_value = after.outputs()[new_outputs[i]].value;
-    const std::vector<bool> old_inputs = inputs_behind(before, output.value);
-    const std::vector<bool> new_inputs = inputs_behind(after, new_value);
-    const Input* lost = nullptr;
-    const Input* gained = nullptr;
-    const Input* lost_seed = nullptr;
-    bool has_seed = false;
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      any_before[k] = any_before[k] || old_inputs[k];
-      any_after[k] = any_after[k] || new_inputs[k];
-      if (old_inputs[k] && !new_inputs[k]) lost = inputs[k];
-      if (!old_inputs[k] && new_inputs[k]) gained = inputs[k];
-      if (inputs[k]->role != InputRole::seed) continue;
-      if (old_inputs[k] && !new_inputs[k]) lost_seed = inputs[k];
-      has_seed = has_seed || new_inputs[k];
-    }
-    if (lost != nullptr && gained != nullptr) {
-      return "the output \"" + output.name + "\" reads the " +
-             entry(kind_of_input(gained->role), gained->name, gained->type) + ", expected the " +
-             entry(kind_of_input(lost->role), lost->name, lost->type);
-    }
-    if (lost_seed != nullptr && !has_seed && !is_zero_fill(after, new_value)) {
-      return "the output \"" + output.name + "\" does not depend on the seed \"" + lost_seed->name +
-             "\" any more";
+  const std::size_t count = old_places.size();
+  std::vector<bool> any_before(count);
+  std::vector<bool> any_after(count);
+  for (std::size_t first = 0; first < old_outputs.size(); first += kOutputsAtOnce) {
+    const std::size_t size = std::min(kOutputsAtOnce, old_outputs.size() - first);
+    const auto old_inputs = dependants(before, std::span(old_outputs).subspan(first, size));
+    const auto new_inputs = dependants(after, std::span(new_outputs).subspan(first, size));
+    for (std::size_t i = 0; i < size; ++i) {
+      const Output& output = before.outputs()[old_outputs[first + i]];
+      const Input* lost = nullptr;
+      const Input* gained = nullptr;
+      const Input* lost_seed = nullptr;
+      bool has_seed = false;
+      for (std::size_t k = 0; k < count; ++k) {
+        const Input& input = before.inputs()[old_places[k]];
+        const bool was_read = (old_inputs[old_places[k]] >> i & 1) != 0;
+        const bool is_read = (new_inputs[new_places[k]] >> i & 1) != 0;
+        any_before[k] = any_before[k] || was_read;
+        any_after[k] = any_after[k] || is_read;
+        if (was_read && !is_read) lost = &input;
+        if (!was_read && is_read) gained = &input;
+        if (input.role != InputRole::seed) continue;
+        if (was_read && !is_read) lost_seed = &input;
+        has_seed = has_seed || is_read;
+      }
+      if (lost != nullptr && gained != nullptr) {
+        return "the output \"" + output.name + "\" reads the " +
+               entry(kind_of_input(gained->role), gained->name, gained->type) + ", expected the " +
+               entry(kind_of_input(lost->role), lost->name, lost->type);
+      }
+      if (lost_seed != nullptr && !has_seed &&
+          !is_zero_fill(after, after.outputs()[new_outputs[first + i]].value)) {
+        return "the output \"" + output.name + "\" does not depend on the seed \"" +
+               lost_seed->name + "\" any more";
+      }
     }
   }
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k]->role == InputRole::seed && any_before[k] && !any_after[k]) {
-      return "no output depends on the seed \"" + inputs[k]->name + "\" any more";
+  for (std::size_t k = 0; k < count; ++k) {
+    const Input& input = before.inputs()[old_places[k]];
+    if (input.role == InputRole::seed && any_before[k] && !any_after[k]) {
+      return "no output depends on the seed \"" + input.name + "\" any more";
     }
   }
   return std::nullopt;

@@ -294,6 +294,32 @@ TEST(PassManager, SeedOfOneGradientIsDetached_IsAViolation) {
   EXPECT_TRUE(run_passes(program, Slot::derivative, folds_to_zero).passes[0].changed);
 }
 
+// Dependence is followed for 64 outputs at once: the last of many is as safe as the first.
+TEST(PassManager, OneOfManyGradientsReadsAnotherValue_IsAViolation) {
+  Builder builder("derivative");
+  const Type type{DType::f32, {2}};
+  const Var s(builder, builder.input("loss", type, InputRole::seed));
+  std::vector<Var> captures;
+  for (int i = 0; i < 130; ++i) {
+    captures.emplace_back(builder,
+                          builder.input("c" + std::to_string(i), type, InputRole::capture));
+  }
+  for (int i = 0; i < 130; ++i) {
+    builder.output("grad.x" + std::to_string(i), (s * captures[static_cast<std::size_t>(i)]).id());
+  }
+  const Program program = builder.finish();
+  for (const std::size_t i : {0, 63, 64, 129}) {
+    expect_violation(edit([i](Edit& e) {
+                       e.operand = [i](Operand operand) {
+                         const auto capture = ValueId::input(1 + static_cast<std::int64_t>(i));
+                         return operand == Operand(capture) ? Operand(ValueId::input(6)) : operand;
+                       };
+                     }),
+                     "the output \"grad.x" + std::to_string(i) + "\" reads the capture \"c5\"",
+                     program);
+  }
+}
+
 TEST(PassManager, CapturesInAnotherOrder_AreTheSameSet) {
   const Pass passes[] = {pass("sorts captures", [](const Program& program) {
     Edit edited(program);
