@@ -1,6 +1,7 @@
 #include "core/program.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "core/builder.h"
@@ -11,6 +12,7 @@ namespace {
 
 std::vector<OperandType> operand_types(const Program& program, const Node& node) {
   std::vector<OperandType> types;
+  types.reserve(node.operands.size());
   for (const Operand& operand : node.operands) {
     if (operand.is_literal()) {
       types.emplace_back(operand.literal());
@@ -22,12 +24,12 @@ std::vector<OperandType> operand_types(const Program& program, const Node& node)
 }
 
 void check_reference(const Program& program, ValueId value, std::int64_t nodes_before,
-                     const std::string& reader) {
+                     const std::function<std::string()>& reader) {
   const std::int64_t limit = value.is_input() ? std::ssize(program.inputs()) : nodes_before;
   if (value.index() < limit) return;
   throw Error(Category::missing_dependency,
               "found the operand " + value.to_string() + ", expected a value made before it",
-              reader);
+              reader());
 }
 
 }  // namespace
@@ -142,7 +144,7 @@ void verify(const Program& program) {
   for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
     const ValueId id = ValueId::node(i);
     const Node& node = program.node(id);
-    const std::string label = program.describe(id);
+    const auto label = [&] { return program.describe(id); };
     for (const Operand& operand : node.operands) {
       if (!operand.is_literal()) check_reference(program, operand.value(), i, label);
     }
@@ -150,12 +152,13 @@ void verify(const Program& program) {
     try {
       expected = infer(node.op, operand_types(program, node));
     } catch (const Error& error) {
-      throw error.at_node(label);
+      throw error.at_node(label());
     }
     if (!(expected == node.type)) {
       throw Error(
           expected.dtype == node.type.dtype ? Category::shape_mismatch : Category::dtype_mismatch,
-          "found the type " + node.type.to_string() + ", expected " + expected.to_string(), label);
+          "found the type " + node.type.to_string() + ", expected " + expected.to_string(),
+          label());
     }
   }
   std::set<std::pair<InputRole, std::string>> input_names;
@@ -166,7 +169,8 @@ void verify(const Program& program) {
   }
   std::set<std::pair<OutputRole, std::string>> output_names;
   for (const Output& output : program.outputs()) {
-    check_reference(program, output.value, std::ssize(program.nodes()), "output " + output.name);
+    check_reference(program, output.value, std::ssize(program.nodes()),
+                    [&] { return "output " + output.name; });
     if (!output_names.emplace(output.role, output.name).second) {
       throw Error(Category::invalid_name, "the output name \"" + output.name + "\" is used twice");
     }
