@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/op.h"
 #include "lowering/expand_mean.h"
 #include "lowering/expand_mean_derivative.h"
 #include "tests/support/golden_cases.h"
@@ -111,6 +112,16 @@ TEST(MatcherCases, EveryClause_HasANearMissOfItsOwn) {
     if (given.clause) clauses.insert(*given.clause);
   }
   EXPECT_EQ(clauses, (std::set<int>{1, 2, 3, 4, 5, 7}));
+}
+
+// A misspelt op in `left` would be found nowhere, and 0 of it would always be right.
+TEST(MatcherCases, Left_NamesOpsThatExist) {
+  std::set<std::string_view> ops;
+  for (const OpInfo& op : all_ops()) ops.insert(op.text_name);
+  for (const Case& given : read_cases(kFolder)) {
+    EXPECT_EQ(given.left.empty(), given.expect != Expect::rewritten) << given.name();
+    for (const auto& [op, count] : given.left) EXPECT_TRUE(ops.contains(op)) << op;
+  }
 }
 
 // The README's tables of rows: "| row | cases |", or "| row | Suite.Test |" where no text can be

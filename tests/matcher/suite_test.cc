@@ -250,6 +250,57 @@ TEST_F(MatcherJudge, NaNThatSpreadsOrVanishes_IsNamed) {
   EXPECT_THAT(judge(positive_, zero), HasSubstr("output \"grad.x\": found"));  // inf - inf
 }
 
+// The tolerances are those of the contract, not wider: two units of the scale's last place are
+// seen.
+TEST_F(MatcherJudge, ScaleThatIsOffByALittle_IsSeen) {
+  for (const char* scale : {"6.666666666666669e-02", "6.666666666666665e-02"}) {
+    std::string off = positive_.rewritten;
+    off.replace(off.find("6.666666666666667e-02"), 21, scale);
+    EXPECT_THAT(judge(positive_, off), HasSubstr("within {sign_of_zero, ulp(1)}"));
+  }
+  const Case mean = of("expand_mean", "f64_3x5");
+  EXPECT_EQ(judge(mean, mean.rewritten), "");
+  for (const char* scale : {"6.66666666667e-02", "0.125", "0.2"}) {
+    std::string off = mean.rewritten;
+    off.replace(off.find("6.666666666666667e-02"), 21, scale);
+    EXPECT_THAT(judge(mean, off), HasSubstr("within {sign_of_zero, reassociates, ulp(1)}"));
+  }
+}
+
+// 0 * x is 0 only while x is finite: an infinity in one row must not spoil the others' sum.
+TEST_F(MatcherJudge, MeanThatIsWrongForAnInfinityAlone_IsSeen) {
+  const Case mean = of("expand_mean", "f64_3x5");
+  std::string off = mean.rewritten;
+  const std::size_t at = off.find("    %1 = ");
+  off.insert(at, "    %x = stablehlo.minimum %arg0, 1.0e+300 : tensor<3x5xf64>\n");
+  off.replace(off.find("%arg0, %0"), 5, "%x");
+  EXPECT_THAT(judge(mean, off), HasSubstr("expected 0x7FF0000000000000"));
+}
+
+// One mean is expanded although its neighbour is refused: the pass fails closed.
+TEST_F(MatcherJudge, HalfARewrite_IsNoError) {
+  const Case both = of("expand_mean", "refused_one_good_one_partial");
+  const std::string half = R"(module @main attributes {mulgrad.form = "native"} {
+  func.func @main(%arg0: tensor<3x5xf64> {mulgrad.name = "x"}) -> (tensor<f64> {mulgrad.name = "a"}, tensor<5xf64> {mulgrad.name = "b"}) {
+    %0 = stablehlo.reduce(%arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<3x5xf64>) -> tensor<f64>
+    %1 = stablehlo.divide %0, 15.0 : tensor<f64>
+    %2 = mulgrad.mean %arg0 across dimensions = [0] : (tensor<3x5xf64>) -> tensor<5xf64>
+    return %1, %2 : tensor<f64>, tensor<5xf64>
+  }
+}
+)";
+  EXPECT_THAT(judge(both, half), HasSubstr("another program"));
+}
+
+TEST_F(MatcherJudge, ProgramTooLargeToRun_IsNamed) {
+  const std::string huge =
+      program("    %h = stablehlo.constant dense<1.0> : tensor<1000x1000xf64>\n" + scaled_ +
+              "    %o = stablehlo.constant dense<1.0> : tensor<3x5xf64>\n"
+              "    %q = stablehlo.multiply %o, %s : (tensor<3x5xf64>, tensor<1x1xf64>) -> "
+              "tensor<3x5xf64>\n");
+  EXPECT_THAT(judge(positive_, huge), HasSubstr("more than 100000 elements"));
+}
+
 TEST_F(MatcherJudge, ChangedInterface_IsNamed) {
   std::string renamed = positive_.rewritten;
   renamed.replace(renamed.find("grad.x"), 6, "grad.y");

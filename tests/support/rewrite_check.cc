@@ -55,10 +55,9 @@ std::vector<Tensor> draw_inputs(const Program& program, Draw draw, std::uint64_t
   return inputs;
 }
 
-std::vector<Tensor> special_inputs(const Program& program, const Numerics& numerics,
-                                   std::size_t first) {
+std::vector<Tensor> special_inputs(const Program& program, const Numerics& numerics) {
   std::vector<Tensor> inputs;
-  std::size_t next = first;
+  std::size_t next = 0;
   for (const Input& input : program.inputs()) {
     std::vector<Literal> values;
     for (const Literal& value : special_values(input.type.dtype)) {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,9 +22,8 @@ enum class Draw : std::uint8_t {
 std::vector<Tensor> draw_inputs(const Program& program, Draw draw, std::uint64_t seed = 0);
 
 // The same of special_values(): NaN, infinities, zeros of both signs, subnormals and the largest,
-// as far as `numerics` speaks about them, in their order from the one at `first`.
-std::vector<Tensor> special_inputs(const Program& program, const Numerics& numerics,
-                                   std::size_t first = 0);
+// as far as `numerics` speaks about them.
+std::vector<Tensor> special_inputs(const Program& program, const Numerics& numerics);
 
 // Distance in units in the last place; 0 for equal values, NaN against NaN and zeros of either
 // sign. Huge when only one side is NaN or infinite.

@@ -20,8 +20,8 @@ enum class Level : std::uint8_t {
 // rewritten: the exit code is 0, the output is a program of the same inputs and outputs, of the ops
 //   in `left` as many nodes are left as it says, among those that an output depends on, and both
 //   programs compute the same as far as `numerics` promises: on random inputs, and with every
-//   special value of the dtype (zeros, subnormals, extremes, infinities, NaN) in every place. Where
-//   a value has more than 100,000 elements, structure alone is judged.
+//   special value of the dtype (zeros, subnormals, extremes, infinities, NaN) among them. Where
+//   a value of the case has more than 100,000 elements, structure alone is judged.
 // unchanged: the exit code is 0, and the output is a program equal to the case's.
 // error: the exit code is not 0; or it is 0 and the program is unchanged.
 //

@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
   app.add_option("--cases", given.cases, "the folder of the cases")->capture_default_str();
   app.add_option("--pass", given.pass, "only the cases of this pass");
   app.add_option("--time-limit", given.seconds, "seconds that a case may take")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
   app.add_flag("--exact", given.exact, "demand our own region and our own error category as well");
   app.add_flag("--json", given.json, "print one JSON object instead of lines");
