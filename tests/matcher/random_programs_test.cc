@@ -328,7 +328,29 @@ struct Mistake {
   std::int64_t nodes;         // of the smallest program, at most
 };
 
-TEST(RandomPrograms, MistakenRewriter_IsFoundAndItsProgramMadeSmall) {
+using Generator = RandomProgram (*)(std::uint64_t);
+
+void expect_found(const Mistake& mistake, const Subject& subject, Generator generate) {
+  SCOPED_TRACE(mistake.name);
+  std::optional<Failure> failure;
+  Program found;
+  std::int64_t tried = 0;
+  while (!failure && tried < 2000) {
+    found = generate(seed_of(tried++)).program;
+    failure = testing::check(subject, found, Depth::with_text);
+  }
+  ASSERT_TRUE(failure) << "not found in " << tried << " programs";
+  EXPECT_NE(std::ranges::find(mistake.faults, failure->fault), mistake.faults.end())
+      << to_string(failure->fault) << ": " << failure->text;
+  const Program small = testing::shrink(subject, found, failure->fault);
+  EXPECT_LE(std::ssize(small.nodes()), mistake.nodes) << print(small);
+  EXPECT_EQ(small.outputs().size(), 1u);
+  std::printf("a rewriter that %s: %s after %lld programs, %zu nodes made %zu\n", mistake.name,
+              std::string(to_string(failure->fault)).c_str(), static_cast<long long>(tried),
+              found.nodes().size(), small.nodes().size());
+}
+
+TEST(RandomPrograms, MistakenRewriterOfDerivatives_IsFoundAndItsProgramMadeSmall) {
   const std::vector<Mistake> mistakes = {
       {"never fires", never_firing(), {Fault::fired_elsewhere}, 2},
       {"ignores clause 1", mistaken(1, right_region), {Fault::fired_elsewhere}, 2},
@@ -343,24 +365,83 @@ TEST(RandomPrograms, MistakenRewriter_IsFoundAndItsProgramMadeSmall) {
       {"names another clause", naming_the_next_clause(), {Fault::explanation}, 2},
   };
   for (const Mistake& mistake : mistakes) {
-    SCOPED_TRACE(mistake.name);
-    const Subject subject = testing::mean_derivative_subject(mistake.pass);
-    std::optional<Failure> failure;
-    Program found;
-    std::int64_t tried = 0;
-    while (!failure && tried < 2000) {
-      found = testing::random_mean_derivative(seed_of(tried++)).program;
-      failure = testing::check(subject, found, Depth::with_text);
+    expect_found(mistake, testing::mean_derivative_subject(mistake.pass),
+                 testing::random_mean_derivative);
+  }
+}
+
+// Means of static matrices by products with ones, where `good` says so, scaled by a function of the
+// sizes.
+Pass mistaken_mean(std::function<bool(const Type&, const Mean&)> good,
+                   double (*scale)(double r, double c)) {
+  Pass pass = expand_mean(OutsideDomain::leave);
+  pass.explain = nullptr;
+  pass.run = [good, scale](const Program& program) {
+    const std::vector<bool> reached = reachable_nodes(program);
+    std::vector<Replacement> replacements;
+    for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+      const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+      const Mean* const mean = std::get_if<Mean>(&node.op);
+      if (mean == nullptr || !reached[static_cast<std::size_t>(i)]) continue;
+      const Type x = program.type(node.operands[0].value());
+      if (x.rank() != 2 || !x.shape.is_static() || !good(x, *mean)) continue;
+      replacements.push_back({i, {}, {}, [i, scale](Rewriter& rewriter) {
+                                const Var x = rewriter.operands(i)[0];
+                                const Dim r = x.shape()[0];
+                                const Dim c = x.shape()[1];
+                                const Literal one = Literal::one(x.dtype());
+                                const Var column = fill(rewriter.builder(), one, {c, 1});
+                                const Var sums = matmul(x, column);
+                                const Var row = fill(rewriter.builder(), one, {1, r});
+                                const double by = scale(static_cast<double>(r.size()),
+                                                        static_cast<double>(c.size()));
+                                const Type type = rewriter.source().type(ValueId::node(i));
+                                return reshape(matmul(row, sums) * by, type.shape);
+                              }});
     }
-    ASSERT_TRUE(failure) << "not found in " << tried << " programs";
-    EXPECT_NE(std::ranges::find(mistake.faults, failure->fault), mistake.faults.end())
-        << to_string(failure->fault) << ": " << failure->text;
-    const Program small = testing::shrink(subject, found, failure->fault);
-    EXPECT_LE(std::ssize(small.nodes()), mistake.nodes) << print(small);
-    EXPECT_EQ(small.outputs().size(), 1u);
-    std::printf("a rewriter that %s: %s after %lld programs, %zu nodes made %zu\n", mistake.name,
-                std::string(to_string(failure->fault)).c_str(), static_cast<long long>(tried),
-                found.nodes().size(), small.nodes().size());
+    return apply(program, "expand_mean", replacements);
+  };
+  return pass;
+}
+
+TEST(RandomPrograms, MistakenRewriterOfMeans_IsFoundAndItsProgramMadeSmall) {
+  const auto inverse_product = [](double r, double c) { return 1 / (r * c); };
+  const auto inverse_sum = [](double r, double c) { return 1 / (r + c); };
+  const auto ignoring = [](int clause) {
+    return [clause](const Type& x, const Mean& mean) {
+      const bool has_elements = x.shape[0].size() > 0 && x.shape[1].size() > 0;
+      return (clause == 3 || mean.axes.size() == 2) && (clause == 4 || has_elements) &&
+             (clause == 5 || x.dtype == DType::f32 || x.dtype == DType::f64);
+    };
+  };
+  const std::vector<Mistake> mistakes = {
+      {"never fires",
+       mistaken_mean([](const Type&, const Mean&) { return false; }, inverse_product),
+       {Fault::fired_elsewhere},
+       1},
+      {"ignores clause 3",
+       mistaken_mean(ignoring(3), inverse_product),
+       {Fault::fired_elsewhere, Fault::threw},
+       1},
+      {"ignores clause 4",
+       mistaken_mean(ignoring(4), inverse_product),
+       {Fault::fired_elsewhere},
+       1},
+      {"ignores clause 5",
+       mistaken_mean(ignoring(5), inverse_product),
+       {Fault::fired_elsewhere},
+       1},
+      {"scales by 1/(r+c)", mistaken_mean(ignoring(0), inverse_sum), {Fault::values}, 1},
+  };
+  for (const Mistake& mistake : mistakes) {
+    expect_found(mistake, testing::mean_subject(mistake.pass), testing::random_mean);
+  }
+  // Without a mistake the same code passes, so nothing else of it is what was found.
+  const Subject right = testing::mean_subject(mistaken_mean(ignoring(0), inverse_product));
+  for (std::int64_t i = 0; i < 500; ++i) {
+    const Program program = testing::random_mean(seed_of(i)).program;
+    const auto failure = testing::check(right, program, Depth::with_text);
+    ASSERT_FALSE(failure) << failure->text << "\n" << print(program);
   }
 }
 
