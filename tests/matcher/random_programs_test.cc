@@ -141,7 +141,6 @@ void expect_fractions(const Counts& counts, std::span<const int> clauses) {
 // which is made small and shown.
 bool holds(const Subject& subject, const RandomProgram& made, std::int64_t number, Counts& counts) {
   count(made, counts);
-  counts.fired += std::ssize(subject.pass.run(made.program).regions);
   if (const auto planted = as_planted(made, subject); !planted) {
     ADD_FAILURE() << "program " << number << " of seed " << seed() << ": " << planted.message()
                   << "\n"
@@ -150,7 +149,10 @@ bool holds(const Subject& subject, const RandomProgram& made, std::int64_t numbe
   }
   const Depth depth = number % 32 == 0 ? Depth::with_text : Depth::without_text;
   const auto failure = testing::check(subject, made.program, depth);
-  if (!failure) return true;
+  if (!failure) {
+    counts.fired += std::ssize(subject.pass.run(made.program).regions);
+    return true;
+  }
   const Program small = testing::shrink(subject, made.program, failure->fault);
   ADD_FAILURE() << "program " << number << " of seed " << seed() << ": "
                 << to_string(failure->fault) << ": " << failure->text << "; at its smallest:\n"
