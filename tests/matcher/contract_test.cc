@@ -207,6 +207,19 @@ TEST(Contract, BrokenInterfaces_NameThePassAndStop) {
          e.inputs.push_back({"c2", kMatrix, InputRole::capture});
        },
        "found a new capture \"c2\" tensor<2x3xf64>"},
+      {"drops a capture it read", Slot::derivative,
+       [](Edit& e) {
+         exchange(ValueId::input(2), Literal::one(DType::f64))(e);
+         e.inputs.pop_back();
+       },
+       "found no capture \"c1\" tensor<2x3xf64> any more"},
+      {"changes a capture's name", Slot::derivative, [](Edit& e) { e.inputs[2].name = "c7"; },
+       "expected capture \"c1\" tensor<2x3xf64>"},
+      {"adds a seed", Slot::derivative,
+       [](Edit& e) {
+         e.inputs.push_back({"more", kMatrix, InputRole::seed});
+       },
+       "seed \"more\" tensor<2x3xf64>"},
       {"makes the seed an input", Slot::derivative,
        [](Edit& e) { e.inputs[0].role = InputRole::input; },
        "found at input 0 input \"loss\" tensor<1x1xf64>, expected seed \"loss\""},
@@ -232,6 +245,9 @@ TEST(Contract, BrokenInterfaces_NameThePassAndStop) {
          e.outputs.push_back({"more", ValueId::input(0)});
        },
        "found a new output \"more\""},
+      {"exchanges optimizer input and gradient", Slot::update,
+       [](Edit& e) { std::swap(e.inputs[1].name, e.inputs[2].name); },
+       "found at input 1 input \"rate\""},
       {"drops the result", Slot::update, [](Edit& e) { e.outputs.clear(); },
        "found no output \"parameter\" tensor<2x3xf64> any more"},
   };
