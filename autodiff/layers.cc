@@ -51,7 +51,9 @@ Var ReLU::emit(Var x, std::span<const Var>) const { return maximum(x, 0); }
 
 Sequential::Sequential(std::vector<std::shared_ptr<const Layer>> layers)
     : layers_(std::move(layers)) {
-  INTERNAL_CHECK(std::find(layers_.begin(), layers_.end(), nullptr) == layers_.end());
+  if (std::find(layers_.begin(), layers_.end(), nullptr) != layers_.end()) {
+    throw Error(Category::invalid_argument, "Sequential: found a null layer");
+  }
 }
 
 std::vector<Parameter> Sequential::parameters() const {

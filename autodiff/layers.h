@@ -65,7 +65,7 @@ class Sequential : public Layer {
   requires(std::derived_from<Layers, Layer>&&...) explicit Sequential(Layers... layers)
       : Sequential(std::vector<std::shared_ptr<const Layer>>{
             std::make_shared<const Layers>(std::move(layers))...}) {}
-  // For a depth known at run time; no entry is null.
+  // For a depth known at run time. Throws invalid_argument for a null entry.
   explicit Sequential(std::vector<std::shared_ptr<const Layer>> layers);
 
   std::vector<Parameter> parameters() const override;

@@ -47,11 +47,11 @@ Tensor Initializer::draw(const Type& type, std::uint64_t seed, std::uint64_t str
                                               " for drawn numbers, expected a float dtype");
   }
   RandomStream random(seed, stream);
-  std::vector<double> values(static_cast<std::size_t>(type.shape.elements().size()));
-  for (double& value : values) {
+  Tensor values(DType::f64, type.shape.sizes());
+  for (double& value : values.data<double>()) {
     value = scale_ * (kind_ == Kind::uniform ? 2 * random.uniform_f64() - 1 : random.normal());
   }
-  return Tensor::from_doubles(type.dtype, type.shape.sizes(), values);
+  return Tensor::from_doubles(type.dtype, type.shape.sizes(), values.data<double>());
 }
 
 std::vector<Tensor> initialize(std::span<const Parameter> parameters, std::uint64_t seed) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "autodiff/random.h"
@@ -40,6 +41,8 @@ Dataset make_dataset(Tensor inputs, Tensor targets) {
   return {std::move(inputs), std::move(targets)};
 }
 
+std::int64_t Dataset::rows() const { return leading_size(inputs, "inputs"); }
+
 Dataset Dataset::take(std::span<const std::int64_t> indices) const {
   return {take_rows(inputs, indices), take_rows(targets, indices)};
 }
@@ -63,6 +66,11 @@ Dataset classification_from_csv(const Csv& csv, std::string_view label_column, s
   if (found == csv.header.end()) {
     throw Error(Category::invalid_data,
                 "found no column named \"" + std::string(label_column) + "\" in the header");
+  }
+  if (csv.values.rank() != 2 || csv.values.sizes()[1] != std::ssize(csv.header)) {
+    throw Error(Category::shape_mismatch,
+                "found values " + csv.values.type().to_string() + " under a header of " +
+                    std::to_string(csv.header.size()) + " columns, expected a column for each");
   }
   const std::int64_t label_index = found - csv.header.begin();
   const std::int64_t rows = csv.values.sizes()[0];
@@ -90,8 +98,8 @@ Dataset classification_from_csv(const Csv& csv, std::string_view label_column, s
 }
 
 Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices) {
+  const std::int64_t rows = leading_size(tensor, "a tensor");
   std::vector<std::int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end());
-  const std::int64_t rows = sizes[0];
   sizes[0] = std::ssize(indices);
   Tensor result(tensor.dtype(), std::move(sizes));
   const std::size_t row_bytes =
@@ -111,21 +119,23 @@ Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices) {
 
 double accuracy(const Tensor& scores, const Tensor& labels) {
   if (scores.rank() != 2 || labels.rank() != 1 || labels.dtype() != DType::i32 ||
-      labels.sizes()[0] != scores.sizes()[0]) {
-    throw Error(Category::shape_mismatch, "found scores " + scores.type().to_string() +
-                                              " and labels " + labels.type().to_string() +
-                                              ", expected [rows, classes] and i32 [rows]");
+      labels.sizes()[0] != scores.sizes()[0] || scores.sizes()[1] == 0) {
+    throw Error(Category::shape_mismatch,
+                "found scores " + scores.type().to_string() + " and labels " +
+                    labels.type().to_string() +
+                    ", expected [rows, classes] and i32 [rows], at least one class");
   }
+  if (labels.elements() == 0) return std::numeric_limits<double>::quiet_NaN();
   const auto classes = static_cast<std::ptrdiff_t>(scores.sizes()[1]);
   const std::vector<double> values = scores.to_doubles();
   std::int64_t right = 0;
   for (std::int64_t row = 0; row < labels.elements(); ++row) {
     const auto begin = values.begin() + row * classes;
-    right +=
-        std::max_element(begin, begin + classes) - begin == labels.element(row).as_int() ? 1 : 0;
+    const auto end = begin + classes;
+    if (std::any_of(begin, end, [](double score) { return std::isnan(score); })) continue;
+    right += std::max_element(begin, end) - begin == labels.element(row).as_int() ? 1 : 0;
   }
-  return static_cast<double>(right) /
-         static_cast<double>(std::max<std::int64_t>(labels.elements(), 1));
+  return static_cast<double>(right) / static_cast<double>(labels.elements());
 }
 
 }  // namespace mulgrad

@@ -17,7 +17,7 @@ struct Dataset {
   Tensor inputs;
   Tensor targets;
 
-  std::int64_t rows() const { return inputs.sizes()[0]; }
+  std::int64_t rows() const;  // throws shape_mismatch for inputs of rank 0
   // The rows at `indices`, in that order.
   Dataset take(std::span<const std::int64_t> indices) const;
   // A seeded shuffle, then the first part and a held-out part of floor(fraction * rows) rows;
@@ -30,14 +30,18 @@ struct Dataset {
 Dataset make_dataset(Tensor inputs, Tensor targets);
 
 // One CSV column holds class labels, every other one is a feature, multiplied by `scale`. Throws
-// invalid_data naming row and column for a label that is no integer in [0, classes).
+// invalid_data naming row and column for a label that is no integer in [0, classes), and for a
+// header without the column; shape_mismatch for values that are not [rows, columns of the header].
 Dataset classification_from_csv(const Csv& csv, std::string_view label_column, std::int64_t classes,
                                 double scale = 1.0);
 
-// Rows of `tensor` at `indices`: [indices.size(), ...].
+// Rows of `tensor` at `indices`: [indices.size(), ...]. Throws shape_mismatch for a tensor of rank
+// 0, and invalid_argument for an index that is no row.
 Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices);
 
-// The fraction of rows of `scores` [rows, classes] whose first largest entry is the label.
+// The fraction of rows of `scores` [rows, classes] whose first largest entry is the label; a row
+// that holds a NaN has none. NaN for no rows. Throws shape_mismatch for other ranks, unequal row
+// counts, no class, and labels that are not i32.
 double accuracy(const Tensor& scores, const Tensor& labels);
 
 }  // namespace mulgrad

@@ -16,6 +16,10 @@ namespace {
 constexpr std::int64_t kRowsPerRun = 256;
 
 Type batched(const Tensor& tensor) {
+  if (tensor.rank() == 0) {
+    throw Error(Category::shape_mismatch,
+                "found a tensor of rank 0, expected a first axis of rows");
+  }
   Shape shape{Dim::symbol("B")};
   for (const std::int64_t size : tensor.sizes().subspan(1)) shape.push_back(size);
   return {tensor.dtype(), shape};
@@ -157,6 +161,10 @@ Trainer::Trainer(Sequential model, Loss loss, std::shared_ptr<const Optimizer> o
         Category::invalid_argument,
         "found batch size " + std::to_string(impl_->options.batch_size) + ", expected one >= 1");
   }
+  if (!impl_->loss || impl_->optimizer == nullptr) {
+    throw Error(Category::invalid_training_declaration,
+                std::string("found no ") + (impl_->loss ? "optimizer" : "loss") + ", expected one");
+  }
   impl_->parameters = impl_->model.parameters();
   impl_->initial = initialize(impl_->parameters, impl_->options.seed);
 }
@@ -172,6 +180,10 @@ const TrainingStep& Trainer::prepared(const Dataset& data) {
 std::vector<EpochReport> Trainer::fit(const Dataset& train, const FitOptions& options) {
   if (train.rows() == 0) {
     throw Error(Category::invalid_argument, "found 0 training rows, expected at least one");
+  }
+  if (options.epochs < 0) {
+    throw Error(Category::invalid_argument,
+                "found " + std::to_string(options.epochs) + " epochs, expected 0 or more");
   }
   std::vector<EpochReport> reports;
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {

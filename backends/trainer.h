@@ -39,9 +39,11 @@ struct FitOptions {
   std::function<void(const EpochReport&)> on_epoch = {};
 };
 
+// One that was moved from can only be assigned to or destroyed.
 class Trainer {
  public:
-  // Initialises the parameters by options.seed. Throws invalid_argument for a batch size below 1.
+  // Initialises the parameters by options.seed. Throws invalid_argument for a batch size below 1,
+  // invalid_training_declaration for an empty loss or a null optimizer.
   template <std::derived_from<Optimizer> O>
   Trainer(Sequential model, Loss loss, O optimizer, TrainerOptions options = {})
       : Trainer(std::move(model), std::move(loss), std::make_shared<const O>(std::move(optimizer)),
@@ -58,7 +60,8 @@ class Trainer {
   const TrainingStep& prepared(const Dataset& data);
 
   // Trains for options.epochs passes over the shuffled rows, the last partial batch included and
-  // averaged over its real rows. Returns one report per epoch. Throws what step() throws.
+  // averaged over its real rows. Returns one report per epoch. Throws invalid_argument for no rows
+  // or a negative number of epochs, and what step() throws.
   std::vector<EpochReport> fit(const Dataset& train, const FitOptions& options);
 
   // One step on these rows; returns the loss. Throws invalid_argument for no rows, invalid_data for
@@ -69,7 +72,7 @@ class Trainer {
 
   // The model's outputs for any number of rows.
   Tensor predict(const Tensor& inputs);
-  // The mean loss over the rows of `data`.
+  // The mean loss over the rows of `data`; NaN for no rows.
   double loss(const Dataset& data);
 
   std::span<const Parameter> parameters() const;

@@ -199,6 +199,7 @@ TrainingSpec with_optimizer(TrainingSpec spec, std::shared_ptr<const Optimizer> 
   const Type* first =
       spec.parameters.empty() ? nullptr : declared_type(spec, spec.parameters.front());
   if (first == nullptr) bad_declaration("found no declared parameter, expected at least one");
+  if (optimizer == nullptr) bad_declaration("found no optimizer, expected one");
   const DType dtype = first->dtype;
   spec.state = optimizer->state();
   spec.optimizer_inputs.clear();

@@ -73,7 +73,8 @@ struct TrainingSpec {
 };
 
 // The spec with state, optimizer inputs, update and step scalars of an optimizer. The scalars take
-// the dtype of the first parameter.
+// the dtype of the first parameter. Throws invalid_training_declaration for a spec without
+// parameters and for a null optimizer.
 TrainingSpec with_optimizer(TrainingSpec spec, std::shared_ptr<const Optimizer> optimizer);
 
 // The passes of each slot. The step scalars' program takes those of the update slot.

@@ -63,7 +63,8 @@ class CpuFunction {
 };
 
 // A training step with its parameters and optimizer state, which live here and are updated in
-// place. Steps on batches of different sizes share them; each size is planned once.
+// place. Steps on batches of different sizes share them; each size is planned once. One that was
+// moved from can only be assigned to or destroyed.
 class TrainingSession {
  public:
   // `parameters` in the order of spec.parameters; the state starts at zero. Throws

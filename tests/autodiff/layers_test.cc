@@ -153,6 +153,11 @@ TEST(Sequential, WithoutLayers_IsTheIdentity) {
   EXPECT_EQ(program.outputs()[0].value, ValueId::input(0));
 }
 
+TEST(Sequential, NullLayer_Throws) {
+  EXPECT_THAT([] { Sequential(std::vector<std::shared_ptr<const Layer>>{nullptr}); },
+              throws(Category::invalid_argument, "null layer"));
+}
+
 TEST(Layer, WrongParameters_Throw) {
   const auto forward = [](std::vector<Type> types) {
     Tape tape;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "tests/support/errors.h"
 
@@ -73,6 +75,23 @@ TEST(Dataset, MismatchedRowsOrDtypes_AreErrors) {
       Category::shape_mismatch);
 }
 
+TEST(Dataset, RankZero_IsAShapeMismatch) {
+  const Dataset data{Tensor::scalar(1.0F), Tensor::scalar(std::int32_t{1})};
+  const std::int64_t first = 0;
+  EXPECT_EQ(error_of([&] { data.rows(); }).category(), Category::shape_mismatch);
+  EXPECT_EQ(error_of([&] { data.take({&first, 1}); }).category(), Category::shape_mismatch);
+  EXPECT_EQ(error_of([&] { data.split(0.5, 0); }).category(), Category::shape_mismatch);
+}
+
+TEST(Dataset, HeaderThatDoesNotFitTheValues_IsAShapeMismatch) {
+  for (const Tensor& values : {Tensor(DType::f32, {3}), Tensor(DType::f32, {3, 1})}) {
+    EXPECT_EQ(error_of([&] {
+                classification_from_csv({{"a", "label"}, values}, "label", 2);
+              }).category(),
+              Category::shape_mismatch);
+  }
+}
+
 TEST(Dataset, ClassificationFromCsv_SeparatesTheLabelColumnAndScales) {
   const Csv csv = read_csv("a,label,b\n2,1,4\n6,0,8\n", DType::f32, "t.csv");
   const Dataset data = classification_from_csv(csv, "label", 2, 0.5);
@@ -98,6 +117,20 @@ TEST(Accuracy, CountsTheFirstLargestEntry) {
   EXPECT_DOUBLE_EQ(accuracy(scores, Tensor::of<std::int32_t>({3}, {1, 0, 1})), 2.0 / 3);
   EXPECT_EQ(error_of([&] { accuracy(scores, Tensor(DType::i32, {2})); }).category(),
             Category::shape_mismatch);
+  EXPECT_EQ(error_of([&] {
+              accuracy(Tensor(DType::f32, {2, 0}), Tensor(DType::i32, {2}));
+            }).category(),
+            Category::shape_mismatch);
+}
+
+TEST(Accuracy, RowWithANaN_IsNeverRight) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor scores = Tensor::of<float>({3, 2}, {nan, nan, 1, nan, 1, 0});
+  EXPECT_DOUBLE_EQ(accuracy(scores, Tensor(DType::i32, {3})), 1.0 / 3);
+}
+
+TEST(Accuracy, NoRows_IsNaN) {
+  EXPECT_TRUE(std::isnan(accuracy(Tensor(DType::f32, {0, 3}), Tensor(DType::i32, {0}))));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "autodiff/losses.h"
@@ -214,6 +215,28 @@ TEST(Trainer, BatchSizeZeroAndNoRows_AreInvalidArguments) {
   const Dataset none = some_digits(DType::f32, 0);
   EXPECT_EQ(error_of([&] { trainer.step(none); }).category(), Category::invalid_argument);
   EXPECT_EQ(error_of([&] { trainer.fit(none, {}); }).category(), Category::invalid_argument);
+}
+
+TEST(Trainer, UnfitDeclarationsAndData_AreCategorisedErrors) {
+  const Sequential model = network(DType::f32);
+  EXPECT_EQ(error_of([&] { Trainer(model, Loss(), SGD({.rate = 1})); }).category(),
+            Category::invalid_training_declaration);
+  EXPECT_EQ(error_of([&] {
+              Trainer(model, softmax_cross_entropy, std::shared_ptr<const Optimizer>(), {});
+            }).category(),
+            Category::invalid_training_declaration);
+  Trainer trainer(model, softmax_cross_entropy, SGD({.rate = 1}));
+  EXPECT_EQ(error_of([&] { trainer.fit(some_digits(DType::f32, 2), {.epochs = -1}); }).category(),
+            Category::invalid_argument);
+  const Dataset scalars{Tensor::scalar(1.0F), Tensor::scalar(std::int32_t{1})};
+  for (const std::function<void()>& call : std::vector<std::function<void()>>{
+           [&] { trainer.fit(scalars, {}); }, [&] { trainer.step(scalars); },
+           [&] { trainer.loss(scalars); }, [&] { trainer.prepared(scalars); },
+           [&] { trainer.predict(scalars.inputs); }}) {
+    EXPECT_EQ(error_of(call).category(), Category::shape_mismatch);
+  }
+  // After all of that it still trains.
+  EXPECT_EQ(trainer.fit(some_digits(DType::f32, 2), {.epochs = 1}).size(), 1u);
 }
 
 TEST(Trainer, LabelOutOfRange_NamesRowAndLabel) {

@@ -133,7 +133,8 @@ def main():
     cases = {name: case(function, inputs) for name, function, inputs in CASES}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gradients.json")
     with open(path, "w", encoding="ascii") as file:
-        lines = [f'"{name}": {json.dumps(cases[name])}' for name in cases]
+        lines = ['"generator": "tests/goldens/make_gradient_goldens.py"']
+        lines += [f'"{name}": {json.dumps(cases[name])}' for name in cases]
         file.write("{\n" + ",\n".join(lines) + "\n}\n")
 
 
