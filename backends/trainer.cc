@@ -25,11 +25,6 @@ Type batched(const Tensor& tensor) {
   return {tensor.dtype(), shape};
 }
 
-Passes passes_for(const Target& target) {
-  return {default_pipeline(target, Slot::forward), default_pipeline(target, Slot::derivative),
-          default_pipeline(target, Slot::update)};
-}
-
 // Calls run(rows) for the rows of `data` in parts of kRowsPerRun; once for no rows.
 template <class F>
 void in_parts(std::int64_t rows, F run) {
@@ -104,9 +99,9 @@ struct Trainer::Impl {
                                                      ", expected a scalar: rank 0 or [1, 1]");
     }
     evaluation.output("loss", loss_value);
-    compiled.emplace(
-        Compiled{TrainingSession(spec(x, y), options.target, passes_for(options.target), initial),
-                 function(evaluation), classes});
+    compiled.emplace(Compiled{
+        TrainingSession(spec(x, y), options.target, Passes::for_target(options.target), initial),
+        function(evaluation), classes});
     return *compiled;
   }
 
