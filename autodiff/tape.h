@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/expr.h"
 
@@ -12,6 +13,15 @@ namespace mulgrad {
 class Tape {
  public:
   explicit Tape(std::string name = "main") : builder_(std::make_unique<Builder>(std::move(name))) {}
+
+  // The tape that was moved from is left empty, with the default name.
+  Tape(Tape&& other) : builder_(std::exchange(other.builder_, std::make_unique<Builder>())) {}
+  Tape& operator=(Tape&& other) {
+    Tape moved(std::move(other));
+    builder_.swap(moved.builder_);
+    return *this;
+  }
+  ~Tape() = default;
 
   // Throws invalid_name for a name that is malformed or used twice.
   Var input(std::string name, Type type) {

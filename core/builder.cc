@@ -85,11 +85,13 @@ void Builder::check_value(ValueId value) const {
 }
 
 const Type& Builder::type(ValueId value) const {
+  check_value(value);
   const auto index = static_cast<std::size_t>(value.index());
   return value.is_input() ? data_.inputs[index].type : data_.nodes[index].type;
 }
 
 std::string Builder::describe(ValueId value) const {
+  check_value(value);
   const auto index = static_cast<std::size_t>(value.index());
   if (value.is_node()) {
     return value.to_string() + " " + std::string(data_.nodes[index].text_name());
@@ -100,6 +102,7 @@ std::string Builder::describe(ValueId value) const {
 Program Builder::finish() {
   auto data = std::make_shared<Program::Data>(std::move(data_));
   data_ = {};
+  data_.name = data->name;
   names_.clear();
   return Program(std::move(data));
 }

@@ -34,13 +34,14 @@ class Builder {
   // Nodes added from now on carry this origin.
   void set_origin(Origin origin) { origin_ = origin; }
 
+  // Throws missing_dependency for a value that was not made here or left with finish().
   const Type& type(ValueId value) const;
   // The nodes so far. A span is invalidated by the next add().
   std::span<const Node> nodes() const { return data_.nodes; }
   std::span<const Input> inputs() const { return data_.inputs; }
   std::string describe(ValueId value) const;
 
-  // The program so far; the builder is left empty.
+  // The program so far; the builder is left with its name and nothing else.
   Program finish();
 
  private:

@@ -37,6 +37,12 @@ Literal Scalar::as(DType dtype) const {
   if (const auto* integer = std::get_if<std::int64_t>(&value_)) {
     return Literal::from_int(dtype, *integer);
   }
+  if (const auto* integer = std::get_if<std::uint64_t>(&value_)) {  // above the largest i64
+    const std::string text = std::to_string(*integer);
+    if (const std::optional<Literal> literal = Literal::parse(dtype, text)) return *literal;
+    throw Error(Category::invalid_literal,
+                "found " + text + ", which does not fit dtype " + std::string(to_string(dtype)));
+  }
   return Literal::from_double(dtype, std::get<double>(value_));
 }
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/builder.h"
@@ -38,14 +40,19 @@ class Scalar {
   requires std::is_floating_point_v<T> Scalar(T value)
       : value_(static_cast<double>(value)) {}  // NOLINT: numbers convert
   template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Scalar(T value)
-      : value_(static_cast<std::int64_t>(value)) {}  // NOLINT
-  Scalar(Literal literal) : value_(literal) {}       // NOLINT
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Scalar(T value) {  // NOLINT
+    if (std::in_range<std::int64_t>(value)) {
+      value_ = static_cast<std::int64_t>(value);
+    } else {
+      value_ = static_cast<std::uint64_t>(value);
+    }
+  }
+  Scalar(Literal literal) : value_(literal) {}  // NOLINT
 
   Literal as(DType dtype) const;
 
  private:
-  std::variant<double, std::int64_t, Literal> value_;
+  std::variant<double, std::int64_t, std::uint64_t, Literal> value_;
 };
 
 // A value or a number in operand position of an elementwise function.

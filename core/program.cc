@@ -44,12 +44,22 @@ Program::Program() {
   data_ = std::move(data);
 }
 
+void Program::check_value(ValueId value) const {
+  const std::int64_t limit = value.is_input() ? std::ssize(inputs()) : std::ssize(nodes());
+  if (value.index() >= limit) {
+    throw Error(Category::missing_dependency,
+                "found the value " + value.to_string() + ", which this program does not have");
+  }
+}
+
 const Type& Program::type(ValueId value) const {
+  check_value(value);
   const auto index = static_cast<std::size_t>(value.index());
   return value.is_input() ? inputs()[index].type : nodes()[index].type;
 }
 
 std::string Program::describe(ValueId value) const {
+  check_value(value);
   if (value.is_node()) return value.to_string() + " " + std::string(node(value).text_name());
   return value.to_string() + " \"" + inputs()[static_cast<std::size_t>(value.index())].name + "\"";
 }

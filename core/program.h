@@ -84,6 +84,9 @@ inline constexpr Origin kNoOrigin = -1;
 class Program {
  public:
   Program();  // empty, named "main"
+  // A move copies: a program that was moved from is still there.
+  Program(const Program&) = default;
+  Program& operator=(const Program&) = default;
 
   const std::string& name() const { return data_->name; }
   std::span<const Input> inputs() const { return data_->inputs; }
@@ -92,6 +95,7 @@ class Program {
   std::span<const Origin> origins() const { return data_->origins; }  // one per node
 
   const Node& node(ValueId value) const { return nodes()[static_cast<std::size_t>(value.index())]; }
+  // Throws missing_dependency for a value that the program does not have.
   const Type& type(ValueId value) const;
   // "%7 stablehlo.add" or "%arg0 \"x\"", for messages.
   std::string describe(ValueId value) const;
@@ -107,6 +111,7 @@ class Program {
   Program with_fresh_origins() const;
 
  private:
+  void check_value(ValueId value) const;
   friend class Builder;
   struct Data {
     std::string name;

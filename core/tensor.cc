@@ -1,12 +1,23 @@
 #include "core/tensor.h"
 
 #include <cstring>
+#include <exception>
+#include <utility>
 
 namespace mulgrad {
 namespace {
 
 std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes) {
   return (Shape::of(sizes).elements() * Dim(byte_size(dtype))).size();
+}
+
+std::vector<std::uint64_t> zeroed(std::size_t bytes) {
+  try {
+    return std::vector<std::uint64_t>((bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    throw Error(Category::invalid_argument,
+                "found a tensor of " + std::to_string(bytes) + " bytes, more than there is memory");
+  }
 }
 
 }  // namespace
@@ -16,7 +27,15 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> sizes)
       sizes_(std::move(sizes)),
       elements_(checked_bytes(dtype, sizes_) / byte_size(dtype)),
       size_(static_cast<std::size_t>(elements_ * byte_size(dtype))),
-      storage_((size_ + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t)) {}
+      storage_(zeroed(size_)) {}
+
+void Tensor::swap(Tensor& other) noexcept {
+  std::swap(dtype_, other.dtype_);
+  sizes_.swap(other.sizes_);
+  std::swap(elements_, other.elements_);
+  std::swap(size_, other.size_);
+  storage_.swap(other.storage_);
+}
 
 Tensor Tensor::filled(const Literal& value, std::vector<std::int64_t> sizes) {
   Tensor result(value.dtype, std::move(sizes));
@@ -43,6 +62,11 @@ Tensor Tensor::from_doubles(DType dtype, std::vector<std::int64_t> sizes,
 }
 
 Literal Tensor::element(std::int64_t index) const {
+  if (index < 0 || index >= elements_) {
+    throw Error(Category::invalid_argument, "found the element " + std::to_string(index) +
+                                                ", expected one in [0, " +
+                                                std::to_string(elements_) + ")");
+  }
   return dispatch(dtype_, [&]<class T>(std::type_identity<T>) {
     return Literal::of(data<T>()[static_cast<std::size_t>(index)]);
   });

@@ -17,8 +17,19 @@ namespace mulgrad {
 class Tensor {
  public:
   Tensor() : Tensor(DType::f32, {0}) {}
-  // Filled with zeros. Throws invalid_argument for a negative size or more bytes than fit 63 bits.
+  // Filled with zeros. Throws invalid_argument for a negative size, and for more bytes than fit 63
+  // bits or than there is memory for.
   Tensor(DType dtype, std::vector<std::int64_t> sizes);
+  Tensor(const Tensor&) = default;
+  Tensor& operator=(const Tensor&) = default;
+  // The tensor that was moved from is as a default one.
+  Tensor(Tensor&& other) noexcept : Tensor() { swap(other); }
+  Tensor& operator=(Tensor&& other) noexcept {
+    Tensor moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~Tensor() = default;
 
   // Row-major elements; throws shape_mismatch when their number is not the product of the sizes.
   template <class T>
@@ -56,6 +67,7 @@ class Tensor {
   std::span<const std::byte> bytes() const {
     return {reinterpret_cast<const std::byte*>(storage_.data()), size_};
   }
+  // Throws invalid_argument for an index outside [0, elements()).
   Literal element(std::int64_t index) const;
   std::vector<double> to_doubles() const;
 
@@ -63,6 +75,7 @@ class Tensor {
   bool operator==(const Tensor& other) const;
 
  private:
+  void swap(Tensor& other) noexcept;
   DType dtype_;
   std::vector<std::int64_t> sizes_;
   std::int64_t elements_;

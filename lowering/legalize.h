@@ -26,9 +26,9 @@ Pass elide_broadcasts(Target target);
 //                         {sign_of_zero, reassociates}
 //   broadcast_in_dim      a product with ones from the other side, contracting over 1; of a single
 //                         element ones times it {sign_of_zero}
-//   elementwise           operands of size 1 are broadcast so {sign_of_zero}; the sign is that of
-//   the
-//                         operand, so a division by it may give the other infinity
+//   elementwise           operands of size 1 are broadcast so {sign_of_zero}; where
+//                         the zero divides, the quotient
+//                         may be the other infinity
 //   reduce max, min       slices and elementwise maxima where the target has slices {}; else cyclic
 //                         column shifts by 1, 2, 4 ... {sign_of_zero, needs_exact_product}
 //   reduce product        slices and multiplications {finite_only, reassociates}

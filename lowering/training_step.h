@@ -91,8 +91,8 @@ struct Passes {
 // "update.<type>" such as "update.64x10xf32", and "step_scalars".
 //   forward       the declared inputs -> "loss", captures
 //   derivative    the seed "loss", captures -> "grad.<parameter>" in order
-//   update        "parameter", "gradient", the state, the optimizer inputs -> "parameter", the
-//   state step_scalars  "count" -> the optimizer inputs
+//   update        "parameter", "gradient", the state, the optimizer inputs -> "parameter", state
+//   step_scalars  "count" -> the optimizer inputs
 class TrainingStep {
  public:
   std::string name;

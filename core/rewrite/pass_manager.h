@@ -42,9 +42,9 @@ struct PipelineResult {
 // `allowed`; while running, and then no later pass runs, when a pass
 // - finds a program that violates what it needs, or returns one that violates what it leaves;
 // - returns a program that does not verify (cause nested);
-// - changes the interface: inputs, outputs, captures, seeds, by order, role, name and type;
-// captures
-//   are linked by name, so they compare as a set;
+// - changes the interface: inputs, outputs, captures and seeds by order, role, name and type;
+//   of captures the order is free, since each is linked
+//   by its name;
 // - detaches a seed that the outputs depended on, leaves a gradient that read a seed without any
 //   (a fill of zeros is right), or has an output read an input in place of another one;
 // - says that it changed nothing and did, or the other way round, or reports a region that lies

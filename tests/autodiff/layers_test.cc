@@ -158,6 +158,16 @@ TEST(Sequential, NullLayer_Throws) {
               throws(Category::invalid_argument, "null layer"));
 }
 
+TEST(Tape, MovedFrom_StartsAnew) {
+  Tape tape;
+  const Var x = tape.input("x", {DType::f32, {2}});
+  Tape moved = std::move(tape);
+  moved.output("y", x + x);
+  EXPECT_EQ(moved.finish().nodes().size(), 1u);
+  tape.output("y", tape.input("x", {DType::f32, {3}}));  // NOLINT: this is what is tested
+  EXPECT_EQ(tape.finish().inputs()[0].type, (Type{DType::f32, {3}}));
+}
+
 TEST(Layer, WrongParameters_Throw) {
   const auto forward = [](std::vector<Type> types) {
     Tape tape;

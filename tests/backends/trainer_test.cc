@@ -225,6 +225,10 @@ TEST(Trainer, UnfitDeclarationsAndData_AreCategorisedErrors) {
               Trainer(model, softmax_cross_entropy, std::shared_ptr<const Optimizer>(), {});
             }).category(),
             Category::invalid_training_declaration);
+  EXPECT_EQ(error_of([&] {
+              Trainer(Sequential{Linear(std::int64_t{1} << 40, 1 << 20)}, mse, SGD({.rate = 1}));
+            }).category(),
+            Category::invalid_argument);
   Trainer trainer(model, softmax_cross_entropy, SGD({.rate = 1}));
   EXPECT_EQ(error_of([&] { trainer.fit(some_digits(DType::f32, 2), {.epochs = -1}); }).category(),
             Category::invalid_argument);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/expr.h"
 #include "core/interpreter.h"
 #include "tests/support/errors.h"
@@ -114,6 +116,53 @@ TEST(Program, ValueOfAnotherProgram_IsMissingDependency) {
   EXPECT_EQ(error.node(), "%0 stablehlo.negate");
   EXPECT_EQ(error_of([&] { b.output("y", ValueId::input(1)); }).category(),
             Category::missing_dependency);
+}
+
+TEST(Program, ValueThatLeftWithFinish_IsMissingDependency) {
+  Builder b;
+  const Var x(b, b.input("x", kMatrix));
+  const Var y = x + x;
+  b.output("y", y.id());
+  const Program program = b.finish();
+  EXPECT_EQ(error_of([&] { y + y; }).category(), Category::missing_dependency);
+  EXPECT_EQ(error_of([&] { x.shape(); }).category(), Category::missing_dependency);
+  EXPECT_EQ(error_of([&] { b.describe(y.id()); }).category(), Category::missing_dependency);
+  EXPECT_EQ(error_of([&] { program.type(ValueId::node(1)); }).category(),
+            Category::missing_dependency);
+  EXPECT_EQ(error_of([&] { program.describe(ValueId::input(1)); }).category(),
+            Category::missing_dependency);
+}
+
+TEST(Program, MovedFrom_IsStillThere) {
+  Builder b;
+  b.output("y", b.input("x", kMatrix));
+  Program program = b.finish();
+  const Program moved = std::move(program);
+  EXPECT_EQ(program, moved);  // NOLINT: this is what is tested
+}
+
+TEST(Builder, AfterFinish_StartsAnewUnderItsName) {
+  Builder b("again");
+  b.output("y", b.input("x", kMatrix));
+  b.finish();
+  b.output("y", b.input("x", {DType::f32, {2}}));
+  const Program second = b.finish();
+  EXPECT_EQ(second.name(), "again");
+  EXPECT_EQ(second.inputs().size(), 1u);
+  verify(second);
+}
+
+TEST(Builder, NumbersAboveI64_AreExactOrRefused) {
+  Builder b;
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
+  const Var x(b, b.input("x", {DType::u64, {}}));
+  const Var y(b, b.input("y", {DType::i64, {}}));
+  const Var z(b, b.input("z", {DType::f32, {}}));
+  EXPECT_EQ(b.nodes()[static_cast<std::size_t>((x + kLargest).id().index())].operands[1],
+            Operand(Literal::largest_finite(DType::u64)));
+  EXPECT_EQ(b.nodes()[static_cast<std::size_t>((z + kLargest).id().index())].operands[1],
+            Operand(Literal::from_double(DType::f32, 0x1p64)));
+  EXPECT_EQ(error_of([&] { y + kLargest; }).category(), Category::invalid_literal);
 }
 
 TEST(Program, RefusedNode_IsNotAppended) {

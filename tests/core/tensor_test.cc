@@ -66,6 +66,33 @@ TEST(Tensor, NegativeOrHugeSize_IsAnError) {
             Category::invalid_argument);
 }
 
+TEST(Tensor, MoreThanThereIsMemoryFor_IsAnError) {
+  const Error error = error_of([] { Tensor(DType::f32, {1LL << 60}); });
+  EXPECT_EQ(error.category(), Category::invalid_argument);
+  EXPECT_EQ(error.message(),
+            "found a tensor of 4611686018427387904 bytes, more than there is memory");
+}
+
+TEST(Tensor, ElementOutOfRange_IsAnError) {
+  const Tensor x(DType::f32, {2});
+  for (const std::int64_t index : {-1, 2}) {
+    EXPECT_EQ(error_of([&] { x.element(index); }).category(), Category::invalid_argument);
+  }
+}
+
+TEST(Tensor, MovedFrom_IsAsADefaultOne) {
+  Tensor x = Tensor::of<double>({2}, {1, 2});
+  const Tensor y = std::move(x);
+  EXPECT_EQ(y, Tensor::of<double>({2}, {1, 2}));
+  EXPECT_EQ(x, Tensor());  // NOLINT: this is what is tested
+  EXPECT_TRUE(x.to_doubles().empty());
+  x = Tensor::scalar(3.0);
+  Tensor z;
+  z = std::move(x);
+  EXPECT_EQ(z, Tensor::scalar(3.0));
+  EXPECT_EQ(x, Tensor());  // NOLINT
+}
+
 TEST(Tensor, FromDoubles_RoundsOnceToTheDtype) {
   // 1 + 2^-8 + 2^-40 lies above the midpoint of two bf16 values; through f32 it would be on it.
   const std::vector<double> values = {1 + 0x1p-8 + 0x1p-40};

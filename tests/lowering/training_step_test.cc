@@ -7,6 +7,7 @@
 
 #include "core/interpreter.h"
 #include "core/text.h"
+#include "lowering/cleaning.h"
 #include "lowering/expand_mean.h"
 #include "lowering/expand_mean_derivative.h"
 #include "tests/support/errors.h"
@@ -405,6 +406,22 @@ TEST(TrainingStep, OptimizerInOneCall_GivesTheWholeStep) {
   EXPECT_THAT(inputs, ElementsAre("x", "w", "y", "b", "w.m", "w.v", "b.m", "b.v", "count"));
   EXPECT_THAT(outputs,
               ElementsAre("loss", "new.w", "new.b", "new.w.m", "new.w.v", "new.b.m", "new.b.v"));
+}
+
+TEST(TrainingStep, PassesOfTheUpdateSlot_RunOnTheStepScalarsToo) {
+  const TrainingSpec spec =
+      with_optimizer(reference(KeepDims::no, true), std::make_shared<AdamW>(AdamW::Settings{}));
+  const TrainingStep step = prepare(spec, {{}, {}, {dead_code()}});
+  for (const CoverageArtifact& entry : step.artifacts) {
+    const bool update = entry.artifact.name != "forward" && entry.artifact.name != "derivative";
+    EXPECT_EQ(entry.passes.size(), update ? 1u : 0u) << entry.artifact.name;
+  }
+  EXPECT_EQ(step.artifacts.back().artifact.name, "step_scalars");
+}
+
+TEST(TrainingStep, NullOptimizer_IsABadDeclaration) {
+  EXPECT_THAT([] { with_optimizer(reference(KeepDims::no, true), nullptr); },
+              throws(Category::invalid_training_declaration, "no optimizer"));
 }
 
 struct BadSpec {
