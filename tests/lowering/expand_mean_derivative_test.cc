@@ -108,7 +108,9 @@ TEST(MeanDerivativeClause6, NeedsTheBroadcastsType) {
 }
 
 TEST(MeanDerivativeClause7, NeedsOneUse) {
-  expect_failure(mean_derivative::clause7_only_use, [](Facts& f) { f.b_uses = 2; });
+  for (const int uses : {0, 2}) {
+    expect_failure(mean_derivative::clause7_only_use, [&](Facts& f) { f.b_uses = uses; });
+  }
 }
 
 // With clauses k..7 broken, k is the one that is named.

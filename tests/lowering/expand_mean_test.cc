@@ -167,6 +167,15 @@ TEST(ExpandMean, TwoOffenders_AreListedWithNodeClauseAndCategory) {
   }
 }
 
+// f16 has 2^-24 and no less: 1/2^25 is halfway to zero and goes to the even one.
+TEST(ExpandMean, ReciprocalInTheDType_IsZeroFromTheFirstSuchCountOn) {
+  constexpr std::int64_t kFirst = std::int64_t{1} << 25;
+  for (const auto& [columns, clause] : {std::pair{kFirst - 1, "clause 5"}, {kFirst, "clause 4"}}) {
+    const Program source = mean_of({DType::f16, 1, columns, KeepDims::no, {0, 1}});
+    EXPECT_THAT(expand_mean().explain(source), ::testing::ElementsAre(HasSubstr(clause)));
+  }
+}
+
 TEST(ExpandMean, BoundProgram_Expands) {
   Builder builder;
   const Var x(builder, builder.input("x", {DType::f64, {Dim::symbol("B"), 5}}));
