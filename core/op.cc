@@ -14,7 +14,7 @@ constexpr std::array kOps = {
 #undef X
 };
 
-static_assert(kOps.size() == std::variant_size_v<Op>);
+static_assert(kOps.size() == std::variant_size_v<OpBase>);
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return hash_mix(hash, value); }
 std::uint64_t mix(std::uint64_t hash, std::int64_t value) {
@@ -52,6 +52,16 @@ std::uint64_t mix(std::uint64_t hash, const Tensor& tensor) {
 }
 
 }  // namespace
+
+Op::Op(const Op&) = default;
+Op::Op(Op&&) noexcept = default;
+Op& Op::operator=(const Op&) = default;
+Op& Op::operator=(Op&&) noexcept = default;
+Op::~Op() = default;
+
+bool Op::operator==(const Op& other) const {
+  return static_cast<const OpBase&>(*this) == static_cast<const OpBase&>(other);
+}
 
 std::string_view to_string(Comparison comparison) {
   constexpr std::string_view kNames[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};

@@ -183,11 +183,25 @@ template <class, class... Structs>
 using OpVariant = std::variant<Structs...>;
 }  // namespace detail
 
-using Op = detail::OpVariant<void
+using OpBase = detail::OpVariant<void
 #define X(Struct, text, arity, op_class) , Struct
 #include "core/op_list.def"
 #undef X
-                             >;
+                                 >;
+
+// A variant over every attribute struct; std::get_if, std::visit and the like work as on any. Its
+// copies, moves and destruction are compiled once, in op.cc: they are code for every alternative,
+// and every file that holds a Node would make them again.
+class Op : public OpBase {
+ public:
+  using OpBase::OpBase;
+  Op(const Op&);
+  Op(Op&&) noexcept;
+  Op& operator=(const Op&);
+  Op& operator=(Op&&) noexcept;
+  ~Op();
+  bool operator==(const Op& other) const;
+};
 
 // One enumerator per op, in the order of the list: OpKind::Add and so on.
 enum class OpKind : std::uint8_t {

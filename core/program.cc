@@ -38,6 +38,8 @@ std::string ValueId::to_string() const {
   return (is_input() ? "%arg" : "%") + std::to_string(index());
 }
 
+bool Operand::operator==(const Operand& other) const = default;
+
 Program::Program() {
   auto data = std::make_shared<Data>();
   data->name = "main";

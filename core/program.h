@@ -42,7 +42,7 @@ class Operand {
   bool is_literal() const { return content_.index() == 1; }
   ValueId value() const { return std::get<ValueId>(content_); }
   const Literal& literal() const { return std::get<Literal>(content_); }
-  bool operator==(const Operand&) const = default;
+  bool operator==(const Operand& other) const;
 
  private:
   std::variant<ValueId, Literal> content_;

@@ -82,7 +82,7 @@ struct FusionHook {
       offer;
 };
 
-inline constexpr std::size_t kOpCount = std::variant_size_v<Op>;
+inline constexpr std::size_t kOpCount = std::variant_size_v<OpBase>;
 
 template <class Struct>
 OpKind op_kind() {
