@@ -183,7 +183,7 @@ while IFS= read -r line; do
   elif [[ $line == '    '* && $shown -gt 0 ]]; then
     grep -qxF -- "${line#    }" "$work/all" || fail "README, not printed: $line"
   fi
-done < <(sed -n '/^## The command$/,/^## How to go on$/p' ../../../README.md)
+done < <(awk '/^## / { on = ($0 == "## The command") } on' ../../../README.md)
 [ "$shown" -ge 3 ] || fail 'README: no calls found'
 
 for golden in *.out *.err; do
