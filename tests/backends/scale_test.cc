@@ -1,4 +1,6 @@
 // A million chained nodes through everything: what recursion or quadratic work would not survive.
+#include "tests/support/scale.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +32,7 @@ Program compiled(const Program& program, Slot slot) {
 }
 
 TEST(Scale, AMillionChainedNodes_BuildPrintParseDeriveRewritePlanAndRun) {
-  constexpr std::int64_t kNodes = 1'000'000;
+  constexpr std::int64_t kNodes = testing::kLongChain;
   const Program program = chain(kNodes);
   EXPECT_GE(std::ssize(program.nodes()), kNodes);
   EXPECT_EQ(parse(print(program)), program);
