@@ -8,9 +8,12 @@
 #include "core/custom.h"
 #include "core/expr.h"
 #include "lowering/target.h"
+#include "tests/support/errors.h"
 
 namespace mulgrad {
 namespace {
+
+using testing::error_of;
 
 using Text = std::unique_ptr<std::string>;  // move-only on purpose
 using Handler = HandlerRegistry<Text>::Handler;
@@ -19,17 +22,6 @@ Handler say(std::string text) {
   return [text](const HandlerContext&, std::span<const HandlerOperand<Text>>) {
     return std::make_unique<std::string>(text);
   };
-}
-
-template <class F>
-Error error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(Category::invalid_argument, "none");
 }
 
 class Shout : public CustomDefinition {
@@ -48,14 +40,14 @@ TEST(HandlerRegistry, SecondHandler_NamesTheOp) {
   registry.add<Add>(say("a"));
   const Error error = error_of([&] { registry.add<Add>(say("b")); });
   EXPECT_EQ(error.category(), Category::handler_contract_violation);
-  EXPECT_THAT(error.what(), testing::HasSubstr("second handler for Add"));
+  EXPECT_THAT(error.what(), ::testing::HasSubstr("second handler for Add"));
 }
 
 TEST(HandlerRegistry, EmptyHandler_NamesTheOp) {
   HandlerRegistry<Text> registry;
   const Error error = error_of([&] { registry.add<DotGeneral>(nullptr); });
   EXPECT_EQ(error.category(), Category::handler_contract_violation);
-  EXPECT_THAT(error.what(), testing::HasSubstr("empty handler for DotGeneral"));
+  EXPECT_THAT(error.what(), ::testing::HasSubstr("empty handler for DotGeneral"));
   EXPECT_EQ(registry.find(DotGeneral{}), nullptr);
 }
 
@@ -64,7 +56,7 @@ TEST(HandlerRegistry, Dispatch_IsExact) {
   registry.add<Fill>(say("fill"));
   EXPECT_NE(registry.find(Fill{Literal::one(DType::f32), {}}), nullptr);
   EXPECT_EQ(registry.find(Iota{}), nullptr);
-  EXPECT_THAT(registry.ops(), testing::ElementsAre(OpKind::Fill));
+  EXPECT_THAT(registry.ops(), ::testing::ElementsAre(OpKind::Fill));
   EXPECT_TRUE(Target::of(registry).has(OpKind::Fill));
   EXPECT_FALSE(Target::of(registry).has(OpKind::Iota));
 }
@@ -76,7 +68,7 @@ TEST(HandlerRegistry, CustomOps_AreFoundByName) {
   EXPECT_EQ(registry.find(Custom{std::make_shared<Shout>("whisper"), ""}), nullptr);
   EXPECT_EQ(error_of([&] { registry.add_custom("shout", say("again")); }).category(),
             Category::handler_contract_violation);
-  EXPECT_THAT(registry.ops(), testing::ElementsAre(OpKind::Custom));
+  EXPECT_THAT(registry.ops(), ::testing::ElementsAre(OpKind::Custom));
   registry.add<Custom>(say("any other"));
   EXPECT_NE(registry.find(Custom{std::make_shared<Shout>("whisper"), ""}),
             registry.find(Custom{std::make_shared<Shout>("shout"), ""}));

@@ -8,12 +8,15 @@
 
 #include "autodiff/derive.h"
 #include "core/expr.h"
+#include "tests/support/errors.h"
 
 namespace mulgrad {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using testing::error_of;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Text = std::unique_ptr<std::string>;  // move-only on purpose
 using Operands = std::span<const HandlerOperand<Text>>;
 
@@ -47,17 +50,6 @@ struct Machine {
                  });
   }
 };
-
-template <class F>
-Error error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(Category::invalid_argument, "none");
-}
 
 TEST(Walk, Program_BecomesValues) {
   Builder builder;
