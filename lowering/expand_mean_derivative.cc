@@ -92,13 +92,6 @@ Verdict clause7_only_use(const Facts& facts) {
 }
 
 Verdict first_failure(const Facts& facts) {
-  constexpr Verdict (*kClauses[])(const Facts&) = {clause1_divided_by_finite_literal,
-                                                   clause2_broadcast_of_the_program,
-                                                   clause3_static_float_matrix,
-                                                   clause4_single_element_source,
-                                                   clause5_divisor_is_the_count,
-                                                   clause6_quotient_type,
-                                                   clause7_only_use};
   int number = 0;
   for (const auto clause : kClauses) {
     ++number;

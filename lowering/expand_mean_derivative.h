@@ -58,6 +58,15 @@ Verdict clause5_divisor_is_the_count(const Facts& facts);
 Verdict clause6_quotient_type(const Facts& facts);
 Verdict clause7_only_use(const Facts& facts);
 
+// In the order of their numbers, from 1.
+inline constexpr Verdict (*kClauses[])(const Facts&) = {clause1_divided_by_finite_literal,
+                                                        clause2_broadcast_of_the_program,
+                                                        clause3_static_float_matrix,
+                                                        clause4_single_element_source,
+                                                        clause5_divisor_is_the_count,
+                                                        clause6_quotient_type,
+                                                        clause7_only_use};
+
 // The first failing clause as "clause 5: d = 16.0, r*c = 15", or nothing when all seven hold.
 Verdict first_failure(const Facts& facts);
 

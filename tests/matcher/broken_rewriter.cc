@@ -76,13 +76,6 @@ void ignore_clause_3(Facts& facts) {
 
 bool fires(const Facts& facts, int ignored) {
   using namespace mean_derivative;
-  constexpr Verdict (*kClauses[])(const Facts&) = {clause1_divided_by_finite_literal,
-                                                   clause2_broadcast_of_the_program,
-                                                   clause3_static_float_matrix,
-                                                   clause4_single_element_source,
-                                                   clause5_divisor_is_the_count,
-                                                   clause6_quotient_type,
-                                                   clause7_only_use};
   if (!facts.d || !facts.g) return false;  // nothing to emit from
   for (int clause = 1; clause <= 7; ++clause) {
     if (clause == 3 && (facts.b_type.rank() != 2 || !facts.b_type.shape.is_static())) return false;

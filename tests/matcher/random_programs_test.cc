@@ -257,13 +257,6 @@ Pass mistaken(int ignored, Emit emit) {
   pass.explain = nullptr;
   pass.run = [ignored, emit](const Program& program) {
     using namespace mean_derivative;
-    constexpr Verdict (*kClauses[])(const Facts&) = {clause1_divided_by_finite_literal,
-                                                     clause2_broadcast_of_the_program,
-                                                     clause3_static_float_matrix,
-                                                     clause4_single_element_source,
-                                                     clause5_divisor_is_the_count,
-                                                     clause6_quotient_type,
-                                                     clause7_only_use};
     const Uses uses(program);
     std::vector<Replacement> replacements;
     for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
