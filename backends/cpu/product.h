@@ -1,0 +1,50 @@
+// Matrix products: from a description, once, the kernel that runs in every step. Which routine
+// (BLAS, the own tile, a matrix by a vector, a rank-one update) and which parts is a function of
+// the description alone, so results are bit-equal for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/threads.h"
+#include "core/dtype.h"
+#include "lowering/plan.h"
+
+namespace mulgrad::cpu {
+
+// How a matrix, or a batch of them, lies in memory; strides count elements. At least one of
+// row_stride and column_stride is 1, or its axis has size 1. Batch axes may have stride 0.
+struct MatrixLayout {
+  std::vector<std::int64_t> batch_strides;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
+enum class ProductWrite : std::uint8_t {
+  overwrite,  // result = lhs * rhs; what it held before never shows, not even NaN
+  add,        // result = result + scale * lhs * rhs
+  add_scaled  // result = result + scale * s * lhs * rhs, s the one element of operand 2
+};
+
+struct ProductSpec {
+  DType dtype = DType::f32;         // f32 or f64
+  std::vector<std::int64_t> batch;  // sizes of the batch axes
+  std::int64_t m = 0, n = 0, k = 0;
+  MatrixLayout lhs;     // [m,k]
+  MatrixLayout rhs;     // [k,n]
+  MatrixLayout result;  // [m,n], column_stride 1
+  ProductWrite write = ProductWrite::overwrite;
+  double scale = 1;
+};
+
+// Operands: lhs, rhs and, for add_scaled, s; result 0 is the product. Any size may be 0. Throws
+// invalid_argument naming the size where a dimension or stride does not fit BLAS's integers.
+Kernel product_kernel(const ProductSpec& spec, std::shared_ptr<ThreadPool> pool);
+
+// For the printed plan: "gemm_f32 128x10x784", "tile_f32 ...", "gemv_f32 ...", "ger_f32 ...", with
+// "4x" before the sizes of a batch and "+=" behind what adds.
+std::string product_name(const ProductSpec& spec);
+
+}  // namespace mulgrad::cpu

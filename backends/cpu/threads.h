@@ -1,0 +1,29 @@
+// ThreadPool: a few threads for the parts of one kernel call. Idle workers spin for a short while,
+// then sleep; running parts allocates nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+namespace mulgrad::cpu {
+
+class ThreadPool {
+ public:
+  // `threads` in all, the caller's included. Throws invalid_argument below 1.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const;
+  // Calls task(part) once for every part in 0 .. parts-1, on any thread, and returns when all are
+  // done. What the parts are must not depend on the number of threads: results then cannot either.
+  // One call at a time. A task must not throw.
+  void run(int parts, const std::function<void(int)>& task);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mulgrad::cpu
