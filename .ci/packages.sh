@@ -3,8 +3,8 @@
 # Without arguments: the library and the examples. Does nothing, and needs no root, when all is there.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build pkg-config libeigen3-dev libopenblas-dev libspdlog-dev libcli11-dev
-          nlohmann-json3-dev)
+packages=(g++ cmake ninja-build pkg-config libeigen3-dev libopenblas-dev libhwy-dev
+          libspdlog-dev libcli11-dev nlohmann-json3-dev)
 for group in "$@"; do
   case $group in
     tests) packages+=(libgtest-dev libgmock-dev libbenchmark-dev z3) ;;
