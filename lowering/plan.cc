@@ -81,7 +81,8 @@ AlignedBytes::AlignedBytes(std::size_t size)
 void Plan::run(std::size_t first, std::size_t last) {
   for (std::size_t i = first; i < last; ++i) {
     const Call& call = calls_[i];
-    call.kernel(call.result, {operands_.data() + call.first_operand, call.operand_count});
+    call.kernel({results_.data() + call.first_result, call.result_count},
+                {operands_.data() + call.first_operand, call.operand_count});
   }
 }
 
@@ -114,7 +115,11 @@ std::string Plan::to_string() const {
     for (std::size_t k = 0; k < call.operand_count; ++k) {
       text += (k > 0 ? ", " : "") + place(operands_[call.first_operand + k]);
     }
-    text += ") -> " + place(call.result) + "\n";
+    text += ") -> ";
+    for (std::size_t k = 0; k < call.result_count; ++k) {
+      text += (k > 0 ? ", " : "") + place(results_[call.first_result + k]);
+    }
+    text += "\n";
   }
   return text;
 }
@@ -140,15 +145,24 @@ Buffer PlanBuilder::constant(Tensor value) {
   return buffer;
 }
 
-Buffer PlanBuilder::call(KernelCall call, std::size_t result_bytes) {
-  const auto index = std::ssize(calls_);
+std::vector<Buffer> PlanBuilder::call(KernelCall call) {
+  const std::int64_t index = last_call() + 1;
   for (const Buffer operand : call.operands) entry(operand).last_use = index;
-  Entry result{Kind::temporary, result_bytes};
-  result.producer = index;
-  result.last_use = index;
-  results_.push_back(add(result));
+  std::vector<Buffer> results;
+  for (const KernelResult& made : call.results) {
+    if (made.changes) {
+      INTERNAL_CHECK(entry(*made.changes).bytes == made.bytes);
+      entry(*made.changes).last_use = index;
+    }
+    Entry result{Kind::temporary, made.bytes};
+    result.producer = index;
+    result.result = static_cast<std::int32_t>(results.size());
+    result.last_use = index;
+    results.push_back(add(result));
+  }
+  results_.push_back(results);
   calls_.push_back(std::move(call));
-  return results_.back();
+  return results;
 }
 
 void PlanBuilder::output(Buffer value) {
@@ -163,18 +177,38 @@ void PlanBuilder::commit(Buffer value, Buffer external) {
   if (entry(value).kind == Kind::external) {
     // Another commit may write that memory before this one reads it.
     const std::size_t bytes = entry(value).bytes;
-    value = call({"copy",
-                  {value},
-                  [bytes](std::byte* result, std::span<const std::byte* const> operands) {
-                    if (bytes > 0) std::memcpy(result, operands[0], bytes);
-                  }},
-                 bytes);
+    value = call(
+        {"copy",
+         {value},
+         [bytes](std::span<std::byte* const> results, std::span<const std::byte* const> operands) {
+           if (bytes > 0) std::memcpy(results[0], operands[0], bytes);
+         },
+         {{bytes}}})[0];
   }
   commits_.push_back({value, external});
 }
 
 void PlanBuilder::checkpoint(Buffer value) {
   checkpoint_ = std::max(checkpoint_.value_or(-1), entry(value).producer);
+}
+
+// Whether the call that makes `value` may write it over `target`, the last use of which it is.
+bool PlanBuilder::may_lie_over(const Entry& value, Buffer target) const {
+  const KernelCall& call = calls_[static_cast<std::size_t>(value.producer)];
+  const auto result = static_cast<std::size_t>(value.result);
+  const KernelResult& made = call.results[result];
+  // Every reading of the target by this call must allow it.
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    const std::optional<Buffer>& changed = call.results[i].changes;
+    if (changed && changed->index == target.index && i != result) return false;
+  }
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    if (call.operands[i].index != target.index) continue;
+    if (made.changes) return false;
+    const auto& allowed = made.may_overlay;
+    if (std::ranges::count(allowed, static_cast<std::int32_t>(i)) == 0) return false;
+  }
+  return !made.changes || made.changes->index == target.index;
 }
 
 // A committed value is computed in its external memory when the kernel that makes it is behind the
@@ -185,9 +219,8 @@ void PlanBuilder::place_commits() {
     Entry& value = entry(commit.value);
     const Entry& target = entry(commit.external);
     if (value.kind == Kind::temporary && value.producer > checkpoint_.value_or(-1)) {
-      const auto& call = calls_[static_cast<std::size_t>(value.producer)];
       const bool free = target.last_use < value.producer ||
-                        (target.last_use == value.producer && call.in_place == InPlace::yes);
+                        (target.last_use == value.producer && may_lie_over(value, commit.external));
       if (free && placed.insert(commit.value.index).second) {
         value.memory = target.memory;
         commit.in_place = true;
@@ -198,6 +231,36 @@ void PlanBuilder::place_commits() {
   }
 }
 
+// A kernel that changes a value gets a copy of it, as one more operand, unless it is the last use
+// of a temporary or of external memory in which the result is to lie.
+void PlanBuilder::copy_what_is_still_read() {
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    KernelCall& call = calls_[i];
+    for (std::size_t k = 0; k < call.results.size(); ++k) {
+      std::optional<Buffer>& changes = call.results[k].changes;
+      if (!changes) continue;
+      const Entry& old = entry(*changes);
+      const Entry& result = entry(results_[i][k]);
+      const bool is_last =
+          old.last_use == static_cast<std::int64_t>(i) && may_lie_over(result, *changes);
+      const bool in_external =
+          old.kind == Kind::external && result.memory.data() == old.memory.data();
+      const bool over_temporary = old.kind == Kind::temporary && old.memory.data() == nullptr &&
+                                  result.memory.data() == nullptr;
+      if (is_last && (in_external || over_temporary)) continue;
+      call.kernel = [kernel = std::move(call.kernel), k, bytes = old.bytes](
+                        std::span<std::byte* const> results,
+                        std::span<const std::byte* const> operands) {
+        if (bytes > 0) std::memcpy(results[k], operands.back(), bytes);
+        kernel(results, operands.first(operands.size() - 1));
+      };
+      call.name += " after a copy";
+      call.operands.push_back(*changes);
+      changes.reset();
+    }
+  }
+}
+
 // Returns the end of the arena.
 std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_bytes) {
   Space space;
@@ -205,41 +268,47 @@ std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_b
   std::size_t live = 0;
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     const auto now = static_cast<std::int64_t>(i);
-    const auto dies_here = [&](const Entry& operand) {
+    const auto dies_here = [&](Buffer buffer) {
+      const Entry& operand = entry(buffer);
       return operand.kind == Kind::temporary && operand.memory.data() == nullptr &&
-             operand.last_use == now && operand.producer < now;
+             operand.last_use == now && operand.producer < now &&
+             !taken_over[static_cast<std::size_t>(buffer.index)];
     };
-    Entry& result = entry(results_[i]);
-    const std::size_t bytes = aligned(result.bytes);
-    if (result.memory.data() == nullptr) {
-      const Buffer* reused = nullptr;
-      if (calls_[i].in_place == InPlace::yes) {
-        for (const Buffer& operand : calls_[i].operands) {
-          if (dies_here(entry(operand)) && entry(operand).bytes == result.bytes) reused = &operand;
+    const KernelCall& call = calls_[i];
+    const auto place = [&](Entry& result, const KernelResult& made) {
+      const Buffer* reused = made.changes ? &*made.changes : nullptr;
+      for (const std::int32_t operand : made.may_overlay) {
+        const Buffer& over = call.operands[static_cast<std::size_t>(operand)];
+        if (reused == nullptr && dies_here(over) && entry(over).bytes == result.bytes &&
+            may_lie_over(result, over)) {
+          reused = &over;
         }
       }
       if (reused != nullptr) {
         result.offset = entry(*reused).offset;
         taken_over[static_cast<std::size_t>(reused->index)] = true;
-      } else {
-        result.offset = base + space.take(bytes);
-        live += bytes;
-        live_bytes = std::max(live_bytes, live);
+        return;
       }
+      result.offset = base + space.take(aligned(result.bytes));
+      live += aligned(result.bytes);
+      live_bytes = std::max(live_bytes, live);
+    };
+    for (std::size_t k = 0; k < results_[i].size(); ++k) {
+      Entry& result = entry(results_[i][k]);
+      if (result.memory.data() == nullptr) place(result, call.results[k]);
     }
     const auto release = [&](Buffer buffer) {
       const Entry& dead = entry(buffer);
-      const auto index = static_cast<std::size_t>(buffer.index);
-      if (taken_over[index]) return;
-      taken_over[index] = true;  // a repeated operand dies once
+      taken_over[static_cast<std::size_t>(buffer.index)] = true;  // a repeated operand dies once
       space.give_back(dead.offset - base, aligned(dead.bytes));
       live -= aligned(dead.bytes);
     };
-    for (const Buffer operand : calls_[i].operands) {
-      if (dies_here(entry(operand))) release(operand);
+    for (const Buffer operand : call.operands) {
+      if (dies_here(operand)) release(operand);
     }
-    // A result that nothing reads.
-    if (result.memory.data() == nullptr && result.last_use == now) release(results_[i]);
+    for (const Buffer result : results_[i]) {  // one that nothing reads
+      if (entry(result).memory.data() == nullptr && entry(result).last_use == now) release(result);
+    }
   }
   return base + space.end();
 }
@@ -247,6 +316,7 @@ std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_b
 Plan PlanBuilder::finish() {
   Plan plan;
   place_commits();
+  copy_what_is_still_read();
   std::size_t base = 0;
   for (Entry& entry : entries_) {
     if (entry.kind != Kind::input && entry.kind != Kind::constant) continue;
@@ -266,9 +336,9 @@ Plan PlanBuilder::finish() {
   }
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     KernelCall& call = calls_[i];
-    plan.calls_.push_back({std::move(call.name), std::move(call.kernel),
-                           entry(results_[i]).memory.data(), plan.operands_.size(),
-                           call.operands.size()});
+    plan.calls_.push_back({std::move(call.name), std::move(call.kernel), plan.results_.size(),
+                           results_[i].size(), plan.operands_.size(), call.operands.size()});
+    for (const Buffer result : results_[i]) plan.results_.push_back(entry(result).memory.data());
     for (const Buffer operand : call.operands) {
       plan.operands_.push_back(entry(operand).memory.data());
     }

@@ -16,24 +16,34 @@
 
 namespace mulgrad {
 
-// Runs one kernel: writes the result, which it may not assume to be zeroed, from the operands.
-using Kernel = std::function<void(std::byte* result, std::span<const std::byte* const> operands)>;
+// Runs one kernel: writes the results, which it may not assume to be zeroed, from the operands.
+using Kernel = std::function<void(std::span<std::byte* const> results,
+                                  std::span<const std::byte* const> operands)>;
 
 // Memory of one value. Made by a PlanBuilder and of use with that one alone.
 struct Buffer {
   std::int32_t index = -1;
 };
 
-// May the kernel write its result over an operand of the same size?
-enum class InPlace : std::uint8_t { no, yes };
 // Is it a kernel of the backend, or the interpreter standing in for one?
 enum class CallKind : std::uint8_t { kernel, fallback };
+
+// A result of a kernel call.
+struct KernelResult {
+  std::size_t bytes = 0;
+  // The operands, by index, over which the kernel may write the result; those of another size do
+  // not count.
+  std::vector<std::int32_t> may_overlay = {};
+  // The kernel changes this value instead of making one: the result's memory holds it when the
+  // kernel runs. It is no operand, and is copied first where something still reads it.
+  std::optional<Buffer> changes = std::nullopt;
+};
 
 struct KernelCall {
   std::string name;  // for the printed plan: "gemm_f32 32x64x64"
   std::vector<Buffer> operands;
   Kernel kernel;
-  InPlace in_place = InPlace::no;
+  std::vector<KernelResult> results;
   CallKind kind = CallKind::kernel;
 };
 
@@ -84,7 +94,8 @@ class Plan {
   struct Call {
     std::string name;
     Kernel kernel;
-    std::byte* result;
+    std::size_t first_result;  // into results_
+    std::size_t result_count;
     std::size_t first_operand;  // into operands_
     std::size_t operand_count;
   };
@@ -99,6 +110,7 @@ class Plan {
 
   AlignedBytes arena_;
   std::vector<Call> calls_;
+  std::vector<std::byte*> results_;
   std::vector<const std::byte*> operands_;
   std::vector<std::span<std::byte>> inputs_;
   std::vector<std::span<std::byte>> outputs_;
@@ -116,8 +128,8 @@ class PlanBuilder {
   Buffer external(std::span<std::byte> memory);
   // Copied into the arena when the plan is finished.
   Buffer constant(Tensor value);
-  // The result of a kernel call, appended to the list.
-  Buffer call(KernelCall call, std::size_t result_bytes);
+  // The results of a kernel call, appended to the list.
+  std::vector<Buffer> call(KernelCall call);
 
   void output(Buffer value);
   // At the end of a run the external memory holds the value. It is computed there where nothing
@@ -137,6 +149,7 @@ class PlanBuilder {
     std::size_t bytes;
     std::span<std::byte> memory = {};
     std::int64_t producer = -1;  // temporaries: index of the call
+    std::int32_t result = 0;     // and which of its results
     std::int64_t last_use = -1;  // index of the last call that reads it; kForever for outputs
     std::size_t offset = 0;
   };
@@ -149,12 +162,15 @@ class PlanBuilder {
 
   Entry& entry(Buffer buffer) { return entries_[static_cast<std::size_t>(buffer.index)]; }
   Buffer add(Entry entry);
+  std::int64_t last_call() const { return std::ssize(calls_) - 1; }
+  bool may_lie_over(const Entry& value, Buffer target) const;
   void place_commits();
+  void copy_what_is_still_read();
   std::size_t place_temporaries(std::size_t base, std::size_t& live_bytes);
 
   std::vector<Entry> entries_;
   std::vector<KernelCall> calls_;
-  std::vector<Buffer> results_;  // per call
+  std::vector<std::vector<Buffer>> results_;  // per call
   std::vector<Buffer> inputs_;
   std::vector<Buffer> outputs_;
   std::vector<Commit> commits_;

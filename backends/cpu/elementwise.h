@@ -18,6 +18,9 @@ concept Floating = std::is_floating_point_v<T>;
 template <class T>
 concept WholeNumber = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
+using Results = std::span<std::byte* const>;
+using Operands = std::span<const std::byte* const>;
+
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
@@ -75,9 +78,9 @@ inline StridedLoop elementwise_loop(std::span<const Type> operands, const Type& 
 
 template <class R, class A, class F>
 Kernel map_kernel(F f, StridedLoop loop) {
-  return [f, loop](std::byte* result, std::span<const std::byte* const> operands) mutable {
+  return [f, loop](Results results, Operands operands) mutable {
     loop.for_each([&](const std::int64_t* at) {
-      R* r = reinterpret_cast<R*>(result) + at[0];
+      R* r = reinterpret_cast<R*>(results[0]) + at[0];
       const A* a = reinterpret_cast<const A*>(operands[0]) + at[1];
       const std::int64_t n = loop.length();
       const std::int64_t s = loop.stride(1);
@@ -92,9 +95,9 @@ Kernel map_kernel(F f, StridedLoop loop) {
 
 template <class R, class A, class F>
 Kernel map2_kernel(F f, StridedLoop loop) {
-  return [f, loop](std::byte* result, std::span<const std::byte* const> operands) mutable {
+  return [f, loop](Results results, Operands operands) mutable {
     loop.for_each([&](const std::int64_t* at) {
-      R* r = reinterpret_cast<R*>(result) + at[0];
+      R* r = reinterpret_cast<R*>(results[0]) + at[0];
       const A* a = reinterpret_cast<const A*>(operands[0]) + at[1];
       const A* b = reinterpret_cast<const A*>(operands[1]) + at[2];
       const std::int64_t n = loop.length();
@@ -118,9 +121,9 @@ Kernel map2_kernel(F f, StridedLoop loop) {
 // P is the type of the first operand, A of the other two.
 template <class R, class P, class A, class F>
 Kernel map3_kernel(F f, StridedLoop loop) {
-  return [f, loop](std::byte* result, std::span<const std::byte* const> operands) mutable {
+  return [f, loop](Results results, Operands operands) mutable {
     loop.for_each([&](const std::int64_t* at) {
-      R* r = reinterpret_cast<R*>(result) + at[0];
+      R* r = reinterpret_cast<R*>(results[0]) + at[0];
       const P* p = reinterpret_cast<const P*>(operands[0]) + at[1];
       const A* a = reinterpret_cast<const A*>(operands[1]) + at[2];
       const A* b = reinterpret_cast<const A*>(operands[2]) + at[3];

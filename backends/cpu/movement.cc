@@ -59,9 +59,9 @@ class StridedCopy {
 };
 
 Kernel copy_kernel(StridedCopy copy) {
-  return [copy = std::move(copy)](std::byte* result,
+  return [copy = std::move(copy)](std::span<std::byte* const> results,
                                   std::span<const std::byte* const> operands) mutable {
-    copy.run(result, operands[0]);
+    copy.run(results[0], operands[0]);
   };
 }
 
@@ -121,9 +121,9 @@ Kernel concatenate_kernel(const Concatenate& op, std::span<const Type> operands,
                         start * to[at(op.dimension)]);
     start += sizes[at(op.dimension)];
   }
-  return [copies = std::move(copies)](std::byte* out,
+  return [copies = std::move(copies)](std::span<std::byte* const> results,
                                       std::span<const std::byte* const> parts) mutable {
-    for (std::size_t i = 0; i < copies.size(); ++i) copies[i].run(out, parts[i]);
+    for (std::size_t i = 0; i < copies.size(); ++i) copies[i].run(results[0], parts[i]);
   };
 }
 
@@ -149,11 +149,12 @@ Kernel pad_kernel(const Pad& op, const Type& operand, const Type& result) {
     to[i] *= step;
   }
   StridedCopy place(width, counts, std::move(to), from, to_start, from_start);
-  return [fill = std::move(fill), place = std::move(place)](
-             std::byte* out, std::span<const std::byte* const> operands) mutable {
-    fill.run(out, operands[1]);
-    place.run(out, operands[0]);
-  };
+  return
+      [fill = std::move(fill), place = std::move(place)](
+          std::span<std::byte* const> results, std::span<const std::byte* const> operands) mutable {
+        fill.run(results[0], operands[1]);
+        place.run(results[0], operands[0]);
+      };
 }
 
 }  // namespace mulgrad::cpu

@@ -65,8 +65,9 @@ void gemm(const ProductSizes& p, Side lhs, Side rhs, const T* a, const T* b, T* 
 
 template <class T>
 Kernel make(const ProductSizes& sizes, Side lhs, Side rhs) {
-  return [sizes, lhs, rhs](std::byte* result, std::span<const std::byte* const> operands) {
-    T* c = reinterpret_cast<T*>(result);
+  return [sizes, lhs, rhs](std::span<std::byte* const> results,
+                           std::span<const std::byte* const> operands) {
+    T* c = reinterpret_cast<T*>(results[0]);
     // BLAS leaves the result as it is when nothing is summed.
     if (sizes.k == 0) {
       std::fill_n(c, sizes.batch * sizes.m * sizes.n, T(0));

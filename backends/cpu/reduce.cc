@@ -50,8 +50,9 @@ ReduceLoops reduce_loops(const Axes& axes, const Type& operand) {
 template <class T, class A, class F, class G>
 Kernel fold_kernel(ReduceLoops loops, T identity, F combine, G finish) {
   return [loops = std::move(loops), identity, combine, finish](
-             std::byte* result, std::span<const std::byte* const> operands) mutable {
-    T* out = reinterpret_cast<T*>(result);
+             std::span<std::byte* const> results,
+             std::span<const std::byte* const> operands) mutable {
+    T* out = reinterpret_cast<T*>(results[0]);
     const T* in = reinterpret_cast<const T*>(operands[0]);
     const auto reduce_one = [&](const T* x) -> T {
       if (loops.empty) return finish(static_cast<A>(identity));

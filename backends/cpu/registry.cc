@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,6 +32,9 @@ std::vector<Type> types_of(Operands operands) {
   }
   return types;
 }
+
+// May an elementwise kernel write its result over an operand of the same size?
+enum class InPlace : std::uint8_t { no, yes };
 
 bool contains(const Axes& axes, std::int64_t axis) { return std::ranges::count(axes, axis) > 0; }
 
@@ -141,8 +145,9 @@ class Handlers {
     KernelCall product{"product_" + std::string(to_string(dtype)) + " " +
                            cpu::size_text(std::vector{sizes.batch, sizes.m, sizes.n, sizes.k}),
                        {arranged(operands[0], lhs), arranged(operands[1], rhs)},
-                       cpu::product_kernel(dtype, sizes, lhs.side, rhs.side)};
-    return {plan_.call(std::move(product), bytes_of(node.type))};
+                       cpu::product_kernel(dtype, sizes, lhs.side, rhs.side),
+                       {{bytes_of(node.type)}}};
+    return {plan_.call(std::move(product))[0]};
   }
 
   // The interpreter's result, computed on copies.
@@ -155,7 +160,7 @@ class Handlers {
     for (const auto& operand : operands) {
       if (!operand.is_literal()) buffers.push_back(operand.value().buffer);
     }
-    Kernel kernel = [node, copies](std::byte* result,
+    Kernel kernel = [node, copies](std::span<std::byte* const> results,
                                    std::span<const std::byte* const> values) mutable {
       std::vector<const Tensor*> tensors;
       std::size_t next = 0;
@@ -167,11 +172,14 @@ class Handlers {
         ++next;
       }
       const Tensor value = evaluate_node(node, tensors);
-      if (!value.bytes().empty()) std::memcpy(result, value.bytes().data(), value.bytes().size());
+      if (!value.bytes().empty())
+        std::memcpy(results[0], value.bytes().data(), value.bytes().size());
     };
-    return {plan_.call({"interpreted " + typed_name(node), std::move(buffers), std::move(kernel),
-                        InPlace::no, CallKind::fallback},
-                       bytes_of(node.type))};
+    return {plan_.call({"interpreted " + typed_name(node),
+                        std::move(buffers),
+                        std::move(kernel),
+                        {{bytes_of(node.type)}},
+                        CallKind::fallback})[0]};
   }
 
  private:
@@ -191,8 +199,8 @@ class Handlers {
     if (!form.permutation) return operand.value().buffer;
     return plan_.call({typed_name("arrange", operand.type()),
                        {operand.value().buffer},
-                       cpu::transpose_kernel(*form.permutation, operand.type())},
-                      bytes_of(operand.type()));
+                       cpu::transpose_kernel(*form.permutation, operand.type()),
+                       {{bytes_of(operand.type())}}})[0];
   }
 
   CpuValue call(NamedKernel kernel, Operands operands, const Type& result, InPlace in_place) const {
@@ -201,9 +209,15 @@ class Handlers {
       buffers.push_back(operand.is_literal() ? plan_.constant(Tensor::filled(operand.literal(), {}))
                                              : operand.value().buffer);
     }
-    return {
-        plan_.call({std::move(kernel.name), std::move(buffers), std::move(kernel.kernel), in_place},
-                   bytes_of(result))};
+    KernelResult made{bytes_of(result)};
+    if (in_place == InPlace::yes) {
+      made.may_overlay.resize(buffers.size());
+      std::iota(made.may_overlay.begin(), made.may_overlay.end(), 0);
+    }
+    return {plan_.call({std::move(kernel.name),
+                        std::move(buffers),
+                        std::move(kernel.kernel),
+                        {std::move(made)}})[0]};
   }
 
   PlanBuilder& plan_;

@@ -158,7 +158,8 @@ TEST(CpuProduct, NaNInTheResultsMemory_DoesNotSurvive) {
           const Tensor b = Tensor::filled(Literal::one(DType::f32), {k, n});
           Tensor c = Tensor::filled(Literal::of(std::numeric_limits<float>::quiet_NaN()), {m, n});
           const std::byte* operands[] = {a.bytes().data(), b.bytes().data()};
-          cpu::product_kernel(DType::f32, {1, m, n, k}, side, side)(c.bytes().data(), operands);
+          std::byte* const results[] = {c.bytes().data()};
+          cpu::product_kernel(DType::f32, {1, m, n, k}, side, side)(results, operands);
           for (const float value : c.data<float>()) EXPECT_EQ(value, static_cast<float>(k));
         }
       }
