@@ -23,7 +23,8 @@ struct DeriveOptions {
 
 // `forward` is the given program with the values that the derivative reads marked as captured
 // results c0, c1, ... (numbered by first use in the derivative; results already marked keep their
-// names). `derivative`, named as the forward program plus ".grad", has the inputs: one seed per
+// names). Creations, and masks (i1) that elementwise and movement ops make, are made again instead.
+// `derivative`, named as the forward program plus ".grad", has the inputs: one seed per
 // output, named as the output and typed as it, then the captures; and the outputs: one gradient per
 // `wrt` value in that order, named "grad." plus the name of the input ("grad.n7" for node %7),
 // typed as it. The origin of its nodes is the node of `program` that they differentiate.

@@ -16,8 +16,6 @@ Var reduce_to(Var cotangent, const Shape& shape) {
   return reshape(grown.empty() ? cotangent : sum(cotangent, grown), shape);
 }
 
-bool is_creation(const Op& op) { return info(op).op_class == OpClass::creation; }
-
 }  // namespace
 
 Sweep::Sweep(const Program& forward, ValueSet wanted)
@@ -28,18 +26,53 @@ Sweep::Sweep(const Program& forward, ValueSet wanted)
   contributions_.nodes.resize(forward.nodes().size());
 }
 
-Var Sweep::read(ValueId value) {
-  std::optional<ValueId>& known = reads_[value];
-  if (!known) {
-    if (value.is_node() && is_creation(forward_.node(value).op)) {
-      known = draft_.add(forward_.node(value).op, {});
-    } else {
-      known = draft_.input("c" + std::to_string(sources_.size()), forward_.type(value),
-                           InputRole::capture);
-      sources_.emplace_back(*known, value);
-    }
+bool Sweep::is_made_again(ValueId value) const {
+  if (!value.is_node()) return false;
+  const Node& node = forward_.node(value);
+  switch (info(node.op).op_class) {
+    case OpClass::creation:
+      return true;
+    case OpClass::elementwise:
+    case OpClass::broadcast:
+    case OpClass::movement:
+      return node.type.dtype == DType::i1;
+    default:
+      return false;
   }
-  return {draft_, *known};
+}
+
+ValueId Sweep::capture(ValueId value) {
+  const ValueId input =
+      draft_.input("c" + std::to_string(sources_.size()), forward_.type(value), InputRole::capture);
+  sources_.emplace_back(input, value);
+  return input;
+}
+
+Var Sweep::read(ValueId value) {
+  // A value waits on the stack until its operands are there: masks may be made by long chains.
+  std::vector<ValueId> waiting{value};
+  std::vector<Operand> operands;
+  while (!waiting.empty()) {
+    const ValueId next = waiting.back();
+    std::optional<ValueId>& known = reads_[next];
+    if (!known && !is_made_again(next)) known = capture(next);
+    if (known) {
+      waiting.pop_back();
+      continue;
+    }
+    const Node& node = forward_.node(next);
+    operands.clear();
+    for (std::size_t i = node.operands.size(); i-- > 0;) {  // the first operand is made first
+      const Operand& operand = node.operands[i];
+      if (!operand.is_literal() && !reads_[operand.value()]) waiting.push_back(operand.value());
+    }
+    if (waiting.back() != next) continue;
+    for (const Operand& operand : node.operands) {
+      operands.push_back(operand.is_literal() ? operand : Operand(*reads_[operand.value()]));
+    }
+    known = draft_.add(node.op, operands);
+  }
+  return {draft_, *reads_[value]};
 }
 
 void Sweep::contribute(ValueId value, Use use, Var cotangent) {

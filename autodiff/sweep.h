@@ -47,7 +47,9 @@ class Sweep {
 
   // Does a cotangent of this value lead to a gradient that was asked for?
   bool wanted(ValueId value) const { return wanted_.contains(value); }
-  // The forward value in the draft: fill, constant and iota are cloned, others become an input.
+  // The forward value in the draft: fill, constant and iota are cloned; an i1 value that an
+  // elementwise or movement op made is computed again from what it reads, as not every device can
+  // hand a mask from one program to another; others become an input.
   Var read(ValueId value);
   // Adds to the cotangent of a wanted value. A contribution of a larger shape, from an operand that
   // was broadcast by an elementwise op, is first summed over the axes that grew.
@@ -70,6 +72,10 @@ class Sweep {
     }
   };
   using Contributions = std::vector<std::pair<Use, ValueId>>;
+
+  // Is the value made in the draft from its operands, where it has any?
+  bool is_made_again(ValueId value) const;
+  ValueId capture(ValueId value);
 
   const Program& forward_;
   ValueSet wanted_;

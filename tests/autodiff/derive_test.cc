@@ -428,6 +428,20 @@ TEST(DeriveLarge, SumOfSquaresByAMillionNodes_IsXOverItsNorm) {
   EXPECT_TRUE(near(gradients[0], vector({0.6 * scale, 0.8 * scale}), {.relative = 1e-9}));
 }
 
+TEST(DeriveLarge, MaskMadeByALongChain_IsMadeAgain) {
+  Tape tape;
+  const Var x = tape.input("x", kVector);
+  Var mask = is_finite(x);
+  constexpr std::int64_t kNodes = testing::kLongChain / 4;
+  for (std::int64_t i = 0; i < kNodes; ++i) mask = logical_not(mask);
+  tape.output("y", select(mask, x * 3, x));
+  const Derivative derivative = derive(tape.finish(), {"y"}, {"x"});
+  EXPECT_GE(std::ssize(derivative.derivative.nodes()), kNodes);
+  for (const Input& input : derivative.derivative.inputs()) {
+    EXPECT_EQ(input.type.dtype, DType::f64) << input.name;
+  }
+}
+
 TEST(DeriveLarge, ChainOfAMillionNodes_DerivesAndJoins) {
   Tape tape;
   const Var x = tape.input("x", {DType::f64, {}});
