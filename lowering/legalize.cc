@@ -30,6 +30,7 @@ const char* const kName = "legalize_to_matmul";
 struct Rule {
   Numerics numerics;
   std::function<Var(Rewriter&)> emit;
+  std::int64_t work_factor = 1;
 };
 // The rule, or why there is none.
 using Choice = std::variant<Rule, std::string>;
@@ -127,19 +128,41 @@ Choice rule_of(const Site& site, const BroadcastInDim& op) {
 }
 
 Choice rule_of(const Site& site, const DotGeneral& op) {
+  // The product of sizes without overflow: a size of 0 ends it, what exceeds the limit stays there.
+  constexpr std::int64_t kFar = legalize::kMaxBatch + 1;
   std::int64_t batch = 1;
   for (const std::int64_t axis : op.lhs_batch) {
-    batch *= site.operand(0).shape[axis].size();
-    if (batch > legalize::kMaxBatch) {
-      return none("the batch is larger than " + std::to_string(legalize::kMaxBatch));
-    }
+    batch = std::min(batch, kFar) * std::min(site.operand(0).shape[axis].size(), kFar);
   }
-  if (batch > 1 && !site.target.has_slices()) return none("a batch needs slices");
-  return Rule{kSignOfZero, [&op, index = site.index](Rewriter& rewriter) {
-                const std::vector<Var> operands = rewriter.operands(index);
-                return legalize::dot(operands[0], operands[1], op,
-                                     rewriter.source().type(ValueId::node(index)).shape);
-              }};
+  const auto by = [&](legalize::DotRoute route, const Numerics& numerics, std::int64_t factor) {
+    return Rule{numerics,
+                [&op, route, index = site.index](Rewriter& rewriter) {
+                  const std::vector<Var> operands = rewriter.operands(index);
+                  return legalize::dot(route, operands[0], operands[1], op,
+                                       rewriter.source().type(ValueId::node(index)).shape);
+                },
+                factor};
+  };
+  if (batch > 1 && site.target.product_form() != ProductForm::plain) {
+    return by(legalize::DotRoute::batched, kSignOfZero, 1);
+  }
+  if (batch <= 1) return by(legalize::DotRoute::plain, kSignOfZero, 1);
+  if (site.target.has_slices()) {
+    if (batch < kFar) return by(legalize::DotRoute::slices, kSignOfZero, 1);
+    return none("the batch is larger than " + std::to_string(legalize::kMaxBatch));
+  }
+  if (batch > legalize::kMaxBlocks) {
+    const std::string factor =
+        batch < kFar ? std::to_string(batch) : "more than " + std::to_string(legalize::kMaxBatch);
+    return none("a masked block product would do " + factor + " times the work, the limit is " +
+                std::to_string(legalize::kMaxBlocks) + " times");
+  }
+  const std::int64_t mask = batch * legalize::elements(site.node().type.shape);
+  if (mask > legalize::kMaxConstantElements) {
+    return none("the mask of a block product would have " + std::to_string(mask) +
+                " elements, the limit is " + std::to_string(legalize::kMaxConstantElements));
+  }
+  return by(legalize::DotRoute::blocks, kShifts, batch);
 }
 
 Choice rule_of(const Site& site, const Iota&) {
@@ -270,7 +293,7 @@ PassResult apply_rules(const Program& program, const std::vector<Candidate>& can
   std::vector<Replacement> replacements;
   for (const Candidate& candidate : candidates) {
     if (const auto* rule = std::get_if<Rule>(&candidate.choice)) {
-      replacements.push_back({candidate.node, {}, rule->numerics, rule->emit});
+      replacements.push_back({candidate.node, {}, rule->numerics, rule->emit, rule->work_factor});
     }
   }
   return apply(program, kName, replacements);
@@ -306,6 +329,10 @@ Outcome legalize_program(const Program& program, const Target& target) {
   return {std::move(candidates), std::move(result)};
 }
 
+std::string times(std::int64_t work_factor) {
+  return work_factor == 1 ? "" : ", " + std::to_string(work_factor) + " times the work";
+}
+
 // "%3 reduce: rewritten {...}", or "%3 reduce: <why the target refuses it>; <why there is no
 // rule>".
 std::vector<std::string> explain(const Program& program, const Target& target) {
@@ -314,7 +341,7 @@ std::vector<std::string> explain(const Program& program, const Target& target) {
     const auto* rule = std::get_if<Rule>(&candidate.choice);
     lines.push_back(brief_name(program, ValueId::node(candidate.node)) + ": " +
                     (rule != nullptr
-                         ? "rewritten " + rule->numerics.to_string()
+                         ? "rewritten " + rule->numerics.to_string() + times(rule->work_factor)
                          : candidate.refusal + "; " + std::get<std::string>(candidate.choice)));
   }
   return lines;

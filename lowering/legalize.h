@@ -33,8 +33,13 @@ Pass elide_broadcasts(Target target);
 //                         column shifts by 1, 2, 4 ... {sign_of_zero, needs_exact_product}
 //   reduce product        slices and multiplications {finite_only, reassociates}
 //   reduce and, or of i1  the number of ones, by a product, against 0 {}
-//   dot_general           transpose and reshape around a plain product {sign_of_zero}; batches one
-//                         by one where the target has slices
+//   dot_general           transpose and reshape around a product as the target has it
+//                         {sign_of_zero}; on a target with plain products only, batches one by one
+//                         where it has slices; else one block product of all batches by all
+//                         batches, of which the equal ones are selected, so neither Inf nor NaN
+//                         leaves its batch {sign_of_zero, needs_exact_product}: that does as many
+//                         times the work as there are batches, the region's work_factor, and is not
+//                         done for more than 64
 //   iota                  a constant {}
 //   stop_gradient         its operand {}
 //   i1 in other ops       convert to f32, the same op, and back by a comparison with 0 {}

@@ -44,10 +44,55 @@ const Fill* as_fill(Var x) {
   return std::get_if<Fill>(&x.builder().nodes()[static_cast<std::size_t>(x.id().index())].op);
 }
 
+Shape followed_by(Shape shape, std::int64_t rows, std::int64_t columns) {
+  shape.push_back(rows);
+  shape.push_back(columns);
+  return shape;
+}
+
 // Row i of the [n, rows, columns] tensor, as a matrix.
 Var matrix_at(Var x, std::int64_t i) {
   const Shape shape = x.shape();  // a copy: the slice makes the builder's nodes move
   return reshape(slice(x, {i, 0, 0}, {i + 1, shape[1], shape[2]}), {shape[1], shape[2]});
+}
+
+// [batch, rows, inner] by [batch, inner, columns], one by one.
+Var product_of_slices(Var lhs, Var rhs) {
+  const std::int64_t batch = lhs.shape()[0].size();
+  const Dim rows = lhs.shape()[1];
+  const Dim columns = rhs.shape()[2];
+  std::vector<Var> products;
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const Var left = matrix_at(lhs, i);
+    const Var right = matrix_at(rhs, i);
+    products.push_back(reshape(matmul(left, right), {1, rows, columns}));
+  }
+  return concatenate(products, 0);
+}
+
+// [batch, rows, inner] by [inner, columns, batch]: one product of everything by everything. Where
+// the batches differ anything may have come out, so zeros are selected in its place; the sum of a
+// value and zeros is the value. `batch` as the last axis of the right side makes that sum one
+// product, without a transpose of the large result.
+Var product_of_blocks(Var lhs, Var rhs) {
+  const std::int64_t batch = lhs.shape()[0].size();
+  const std::int64_t rows = lhs.shape()[1].size();
+  const std::int64_t inner = lhs.shape()[2].size();
+  const std::int64_t columns = rhs.shape()[1].size();
+  const std::int64_t block = rows * columns;
+  const Var left = reshape(lhs, {batch * rows, inner});
+  const Var right = reshape(rhs, {inner, columns * batch});
+  const Var all = reshape(matmul(left, right), {batch * block, batch});
+  Tensor mask(lhs.dtype(), {batch * block, batch});
+  dispatch(lhs.dtype(), [&]<class T>(std::type_identity<T>) {
+    const auto values = mask.data<T>();
+    for (std::int64_t i = 0; i < batch * block; ++i) {
+      values[static_cast<std::size_t>(i * batch + i / block)] = static_cast<T>(1);
+    }
+  });
+  const Var wanted = select(to_logical(constant(lhs.builder(), std::move(mask))), all, 0);
+  const Var right_ones = ones(lhs.builder(), lhs.dtype(), {batch, 1});
+  return matmul(wanted, right_ones);
 }
 
 }  // namespace
@@ -122,7 +167,7 @@ Var broadcast_operand(Var x, const Shape& shape) {
   return broadcast(x, shape, x.rank() == 0 ? Axes{} : all_axes(x));
 }
 
-Var dot(Var lhs, Var rhs, const DotGeneral& op, const Shape& result) {
+Var dot(DotRoute route, Var lhs, Var rhs, const DotGeneral& op, const Shape& result) {
   // In the wider dtype every product is exact or rounded as the result's dtype asks.
   const DType dtype = byte_size(op.dtype) > byte_size(lhs.dtype()) ? op.dtype : lhs.dtype();
   if (lhs.dtype() != dtype) {
@@ -131,30 +176,41 @@ Var dot(Var lhs, Var rhs, const DotGeneral& op, const Shape& result) {
   }
   const Axes lhs_free = others(lhs.rank(), join({op.lhs_batch, op.lhs_contracting}));
   const Axes rhs_free = others(rhs.rank(), join({op.rhs_batch, op.rhs_contracting}));
+  const Shape batch_dims = pick(lhs.shape(), op.lhs_batch);
   const std::int64_t batch = count(lhs.shape(), op.lhs_batch);
   const std::int64_t rows = count(lhs.shape(), lhs_free);
   const std::int64_t inner = count(lhs.shape(), op.lhs_contracting);
   const std::int64_t columns = count(rhs.shape(), rhs_free);
-  const auto finish = [&](Var product) {
-    if (product.dtype() != op.dtype) product = convert(product, op.dtype);
-    return reshape(product, result);
-  };
   lhs = reorder(lhs, join({op.lhs_batch, lhs_free, op.lhs_contracting}));
-  rhs = reorder(rhs, join({op.rhs_batch, op.rhs_contracting, rhs_free}));
-  if (batch <= 1) {
+  rhs =
+      reorder(rhs, route == DotRoute::blocks ? join({op.rhs_contracting, rhs_free, op.rhs_batch})
+                                             : join({op.rhs_batch, op.rhs_contracting, rhs_free}));
+  const auto product = [&] {
+    if (route == DotRoute::batched) {
+      const std::int64_t first = batch_dims.rank();
+      Axes leading(op.lhs_batch.size());
+      std::iota(leading.begin(), leading.end(), 0);
+      const Var left = reshape(lhs, followed_by(batch_dims, rows, inner));
+      const Var right = reshape(rhs, followed_by(batch_dims, inner, columns));
+      return dot_general(left, right, {leading, leading, {first + 1}, {first}, dtype});
+    }
+    if (route == DotRoute::slices) {
+      const Var left = reshape(lhs, {batch, rows, inner});
+      const Var right = reshape(rhs, {batch, inner, columns});
+      return product_of_slices(left, right);
+    }
+    if (route == DotRoute::blocks) {
+      const Var left = reshape(lhs, {batch, rows, inner});
+      const Var right = reshape(rhs, {inner, columns, batch});
+      return product_of_blocks(left, right);
+    }
     const Var left = reshape(lhs, batch == 1 ? Shape{rows, inner} : Shape{0, 1});
     const Var right = reshape(rhs, batch == 1 ? Shape{inner, columns} : Shape{1, 0});
-    return finish(matmul(left, right));
-  }
-  lhs = reshape(lhs, {batch, rows, inner});
-  rhs = reshape(rhs, {batch, inner, columns});
-  std::vector<Var> products;
-  for (std::int64_t i = 0; i < batch; ++i) {
-    const Var left = matrix_at(lhs, i);
-    const Var right = matrix_at(rhs, i);
-    products.push_back(reshape(matmul(left, right), {1, rows, columns}));
-  }
-  return finish(concatenate(products, 0));
+    return matmul(left, right);
+  };
+  Var value = product();
+  if (value.dtype() != op.dtype) value = convert(value, op.dtype);
+  return reshape(value, result);
 }
 
 }  // namespace mulgrad::legalize

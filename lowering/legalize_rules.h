@@ -16,6 +16,8 @@ inline constexpr std::int64_t kMaxConstantElements = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxShiftedAxis = std::int64_t{1} << 12;
 // Products of a batch that are written out one by one.
 inline constexpr std::int64_t kMaxBatch = std::int64_t{1} << 12;
+// Batches of a masked block product, which does that many times the work.
+inline constexpr std::int64_t kMaxBlocks = 64;
 
 inline constexpr Numerics kExact{};
 inline constexpr Numerics kSignOfZero{.sign_of_zero = true};
@@ -50,7 +52,13 @@ Var product_by_slices(Var x, const Axes& axes);
 Var max_by_shifts(Var x, const Axes& axes);
 Var min_by_shifts(Var x, const Axes& axes);
 
-// dot_general by plain products.
-Var dot(Var lhs, Var rhs, const DotGeneral& op, const Shape& result);
+// How a dot_general is said, but for the transposes and reshapes around it.
+enum class DotRoute : std::uint8_t {
+  plain,    // one product; no batch, or one of size 1 or 0
+  batched,  // one product with leading batching dims
+  slices,   // a product per batch, of slices, concatenated
+  blocks    // all rows by all columns of all batches, of which the equal batches are selected
+};
+Var dot(DotRoute route, Var lhs, Var rhs, const DotGeneral& op, const Shape& result);
 
 }  // namespace mulgrad::legalize

@@ -1,6 +1,7 @@
 #include "lowering/target.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/custom.h"
@@ -48,21 +49,32 @@ std::string list(const Axes& axes) {
   return text + "]";
 }
 
-std::optional<std::string> product_refusal(const Program& program, const Node& node) {
+// `form` is one that is not `any`.
+std::optional<std::string> product_refusal(const Program& program, const Node& node,
+                                           ProductForm form) {
   const auto& product = std::get<DotGeneral>(node.op);
   const Type& lhs = program.type(node.operands[0].value());
   const Type& rhs = program.type(node.operands[1].value());
-  if (!product.lhs_batch.empty()) {
+  const auto batch = std::ssize(product.lhs_batch);
+  Axes leading(product.lhs_batch.size());
+  std::iota(leading.begin(), leading.end(), 0);
+  const bool batches_fit = form == ProductForm::plain
+                               ? batch == 0
+                               : product.lhs_batch == leading && product.rhs_batch == leading;
+  if (!batches_fit) {
+    const bool takes_none = form == ProductForm::plain;
     return "found batching dims " + list(product.lhs_batch) + " x " + list(product.rhs_batch) +
-           ", expected none";
+           ", expected " + (takes_none ? "none" : list(leading) + " x " + list(leading));
   }
-  if (lhs.rank() != 2 || rhs.rank() != 2) {
+  if (lhs.rank() != batch + 2 || rhs.rank() != batch + 2) {
+    const std::string expected = std::to_string(batch + 2);
     return "found a product of ranks " + std::to_string(lhs.rank()) + " and " +
-           std::to_string(rhs.rank()) + ", expected 2 and 2";
+           std::to_string(rhs.rank()) + ", expected " + expected + " and " + expected;
   }
-  if (product.lhs_contracting != Axes{1} || product.rhs_contracting != Axes{0}) {
+  if (product.lhs_contracting != Axes{batch + 1} || product.rhs_contracting != Axes{batch}) {
     return "found contracting dims " + list(product.lhs_contracting) + " x " +
-           list(product.rhs_contracting) + ", expected [1] x [0]";
+           list(product.rhs_contracting) + ", expected " + list({batch + 1}) + " x " +
+           list({batch});
   }
   if (product.dtype != lhs.dtype) {
     return "found a product of " + quote(lhs.dtype) + " with a result of " + quote(product.dtype) +
@@ -120,6 +132,13 @@ Target Target::matmul_move() {
   return target;
 }
 
+Target Target::matmul_batched() {
+  Target target = matmul_only();
+  target.name_ = "matmul_batched";
+  target.ops_.at(OpKind::DotGeneral).product_form = ProductForm::batched;
+  return target;
+}
+
 Target Target::cpu() {
   Target target("cpu", DTypeSet::all());
   for (const OpInfo& op : all_ops()) {
@@ -137,6 +156,11 @@ Target Target::of_ops(std::string name, std::span<const OpKind> kinds) {
 OperandForm Target::operand_form(OpKind kind) const {
   const auto row = ops_.find(kind);
   return row == ops_.end() ? OperandForm::plain : row->second.operand_form;
+}
+
+ProductForm Target::product_form() const {
+  const auto row = ops_.find(OpKind::DotGeneral);
+  return row == ops_.end() ? ProductForm::plain : row->second.product_form;
 }
 
 std::optional<std::string> Target::refusal(const Program& program, std::int64_t node) const {
@@ -176,8 +200,8 @@ std::optional<std::string> Target::refusal(const Program& program, std::int64_t 
       if (output.value == id) return reason;
     }
   }
-  if (std::holds_alternative<DotGeneral>(found.op) && support.product_form == ProductForm::plain) {
-    return product_refusal(program, found);
+  if (std::holds_alternative<DotGeneral>(found.op) && support.product_form != ProductForm::any) {
+    return product_refusal(program, found, support.product_form);
   }
   return std::nullopt;
 }
@@ -189,7 +213,7 @@ std::optional<std::string> Target::interface_refusal(DType dtype) const {
 }
 
 std::vector<Target> built_in_targets() {
-  return {Target::matmul_only(), Target::matmul_move(), Target::cpu()};
+  return {Target::matmul_only(), Target::matmul_move(), Target::matmul_batched(), Target::cpu()};
 }
 
 Property only_target_ops(Target target) {

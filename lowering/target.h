@@ -44,7 +44,8 @@ enum class OperandForm : std::uint8_t {
 
 // Which products the device has.
 enum class ProductForm : std::uint8_t {
-  plain,  // rank 2 by rank 2, contracting [1] x [0], the result of the operands' dtype
+  plain,    // rank 2 by rank 2, contracting [1] x [0], the result of the operands' dtype
+  batched,  // b >= 0 batching dims lead both: rank b+2 by b+2, contracting [b+1] x [b], the same
   any
 };
 
@@ -55,6 +56,8 @@ struct OpSupport {
   DTypeSet from_inputs;  // further operand dtypes, where the operand is an input of the program
   OperandForm operand_form = OperandForm::any;  // elementwise ops only
   ProductForm product_form = ProductForm::any;  // dot_general only
+
+  bool operator==(const OpSupport&) const = default;
 };
 
 class Target {
@@ -65,6 +68,8 @@ class Target {
   static Target matmul_only();
   // The same with slice, concatenate and pad.
   static Target matmul_move();
+  // matmul_only with leading batching dims in its product.
+  static Target matmul_batched();
   // Every op and dtype, in any form; no custom ops.
   static Target cpu();
   // Exactly the given kinds, in any form.
@@ -82,6 +87,8 @@ class Target {
 
   // How the target's kernel of an elementwise op reads its operands; `plain` for an op it lacks.
   OperandForm operand_form(OpKind kind) const;
+  // Which products it has; `plain` where it has none.
+  ProductForm product_form() const;
 
   // Why the target refuses the node: one line, what was found and what is expected. Nothing where
   // the target takes it. Symbolic sizes are compared as they stand.
@@ -98,7 +105,7 @@ class Target {
   std::map<OpKind, OpSupport> ops_;  // absent: the target does not have the op
 };
 
-// The targets that come with the library: matmul_only, matmul_move and cpu.
+// The targets that come with the library: matmul_only, matmul_move, matmul_batched and cpu.
 std::vector<Target> built_in_targets();
 
 // Holds where every node that an output or capture depends on is taken by the target, and every

@@ -24,6 +24,9 @@ struct Region {
   ValueId terminal;                   // of the output program: stands where the root stood
   Numerics numerics;
   Origin origin = kNoOrigin;  // of the root
+  // How many times the arithmetic of the source is done: more than once where the emitted nodes
+  // compute what is thrown away.
+  std::int64_t work_factor = 1;
 };
 
 struct PassResult {

@@ -263,21 +263,25 @@ std::vector<bool> present_origins(const Program& program, std::size_t size) {
 std::vector<TouchedNode> touched_nodes(const Program& before, const PassResult& result,
                                        std::size_t size) {
   if (!result.changed) return {};
-  std::vector<std::optional<Numerics>> touched(size);
+  std::vector<std::optional<TouchedNode>> touched(size);
   for (const Region& region : result.regions) {
     for (const std::int64_t node : region.source) {
       const Origin origin = before.origins()[static_cast<std::size_t>(node)];
       if (origin == kNoOrigin) continue;
-      auto& numerics = touched[static_cast<std::size_t>(origin)];
-      numerics = numerics.value_or(Numerics()) | region.numerics;
+      auto& found = touched[static_cast<std::size_t>(origin)];
+      if (!found) found = TouchedNode{origin, {}};
+      found->numerics = found->numerics | region.numerics;
+      found->work_factor = std::max(found->work_factor, region.work_factor);
     }
   }
   const std::vector<bool> old_origins = present_origins(before, size);
   const std::vector<bool> new_origins = present_origins(result.program, size);
   std::vector<TouchedNode> nodes;
   for (std::size_t i = 0; i < size; ++i) {
-    if (old_origins[i] && !new_origins[i] && !touched[i]) touched[i] = Numerics();
-    if (touched[i]) nodes.push_back({static_cast<Origin>(i), *touched[i]});
+    if (old_origins[i] && !new_origins[i] && !touched[i]) {
+      touched[i] = TouchedNode{static_cast<Origin>(i), {}};
+    }
+    if (touched[i]) nodes.push_back(*touched[i]);
   }
   return nodes;
 }

@@ -10,10 +10,12 @@
 
 namespace mulgrad {
 
-// A node of the pipeline's program that a pass replaced or removed, and by what numerics.
+// A node of the pipeline's program that a pass replaced or removed, by what numerics, and the
+// largest work factor of the regions that replaced it.
 struct TouchedNode {
-  Origin node;
+  Origin node = kNoOrigin;
   Numerics numerics;
+  std::int64_t work_factor = 1;
 
   bool operator==(const TouchedNode&) const = default;
 };

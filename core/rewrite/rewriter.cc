@@ -82,7 +82,8 @@ PassResult apply(const Program& source, const std::string& pass,
                   {},
                   ValueId::node(0),
                   replacement.numerics,
-                  source.origins()[static_cast<std::size_t>(node)]};
+                  source.origins()[static_cast<std::size_t>(node)],
+                  replacement.work_factor};
     region.source.push_back(node);
     std::sort(region.source.begin(), region.source.end());
     const std::int64_t before = std::ssize(rewriter.builder().nodes());

@@ -47,6 +47,7 @@ struct Replacement {
   Numerics numerics;
   // Emits the new nodes and returns what stands for the root: same type.
   std::function<Var(Rewriter&)> emit;
+  std::int64_t work_factor = 1;  // as in Region
 };
 
 // Rebuilds with every replacement applied at the place of its root; `replacements` are ascending by

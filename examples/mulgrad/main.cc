@@ -150,7 +150,8 @@ void declare(CLI::App& app, Arguments& given, Result& result) {
       "coverage", "tell what a target can do of a program, and what it cannot; exit code 3 if any");
   file_of(coverage_command)->required();
   bindings_of(coverage_command);
-  coverage_command->add_option("--target", given.target, "matmul_only, matmul_move or cpu")
+  coverage_command
+      ->add_option("--target", given.target, "matmul_only, matmul_move, matmul_batched or cpu")
       ->required();
   coverage_command->add_flag("--grad", given.with_gradient,
                              "of its derivative with respect to all float inputs as well");

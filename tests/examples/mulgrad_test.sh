@@ -159,7 +159,7 @@ misused "'live_code', expected passes that" opt loss.mlir --passes=dead_code,liv
 misused "'live_code'" opt missing.mlir --passes=live_code
 misused '--passes' opt loss.mlir
 misused 'FILE' opt --passes=dead_code
-misused "'abacus', expected one of matmul_only, matmul_move, cpu" coverage loss.mlir --target=abacus
+misused "'abacus', expected one of matmul_only, matmul_move, matmul_batched, cpu" coverage loss.mlir --target=abacus
 misused '--target' coverage loss.mlir
 misused 'x' grad loss.mlir --wrt=x
 misused "'B', expected NAME=SIZE" opt symbolic.mlir --passes=dead_code --bind=B

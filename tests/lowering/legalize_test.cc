@@ -45,7 +45,9 @@ PassResult legalized(const Program& program, const Target& target) {
   return result;
 }
 
-std::vector<Target> matmul_targets() { return {Target::matmul_only(), Target::matmul_move()}; }
+std::vector<Target> matmul_targets() {
+  return {Target::matmul_only(), Target::matmul_move(), Target::matmul_batched()};
+}
 
 std::vector<Axes> subsets(std::int64_t rank) {
   std::vector<Axes> result;
@@ -313,7 +315,13 @@ TEST(LegalizeDot, AnyContraction_IsAPlainProduct) {
   }
 }
 
-TEST(LegalizeDot, Batches_AreWrittenOutWhereThereAreSlices) {
+std::int64_t batch_of(const DotCase& test) {
+  std::int64_t batch = 1;
+  for (const std::int64_t axis : test.op.lhs_batch) batch *= test.lhs[axis].size();
+  return batch;
+}
+
+TEST(LegalizeDot, Batches_Agree) {
   const std::vector<DotCase> cases{
       {{5, 2, 3}, {5, 3, 4}, {{0}, {0}, {2}, {1}}},
       {{2, 5, 3}, {3, 4, 5}, {{1}, {2}, {2}, {0}}},
@@ -321,13 +329,52 @@ TEST(LegalizeDot, Batches_AreWrittenOutWhereThereAreSlices) {
       {{4, 3}, {4, 3}, {{0}, {0}, {1}, {1}}},
       {{4}, {4}, {{0}, {0}, {}, {}}},
       {{0, 2, 3}, {0, 3, 4}, {{0}, {0}, {2}, {1}}},
+      {{3, 2, 0}, {3, 0, 4}, {{0}, {0}, {2}, {1}}},
+      {{3, 0, 2}, {3, 2, 4}, {{0}, {0}, {2}, {1}}},
+      {{3, 2, 4, 5}, {6, 3, 5, 4}, {{0}, {1}, {3, 2}, {2, 3}}},
   };
   for (const DotCase& test : cases) {
     SCOPED_TRACE(test.lhs.to_string() + " by " + test.rhs.to_string());
-    legalized(dot_program(DType::f32, test), Target::matmul_move());
+    for (const Target& target : matmul_targets()) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        const Program program = dot_program(dtype, test);
+        const PassResult result = legalized(program, target);
+        if (target.name() != "matmul_only" || result.regions.empty()) continue;
+        const std::int64_t batch = batch_of(test);
+        EXPECT_EQ(result.regions[0].work_factor, std::max<std::int64_t>(batch, 1));
+        EXPECT_EQ(result.regions[0].numerics,
+                  (Numerics{.sign_of_zero = true, .needs_exact_product = batch > 1}));
+      }
+    }
   }
-  const Program batched = dot_program(DType::f32, cases[0]);
-  EXPECT_FALSE(legalize_to_matmul(Target::matmul_only()).run(batched).changed);
+}
+
+// A target with leading batching dims gets one product and keeps the dims apart.
+TEST(LegalizeDot, BatchedTarget_TransposesAroundOneProduct) {
+  const DotCase scores{{2, 4, 3, 5}, {2, 4, 6, 5}, {{0, 1}, {0, 1}, {3}, {3}}};
+  const Program result =
+      legalized(dot_program(DType::f32, scores), Target::matmul_batched()).program;
+  ASSERT_EQ(result.nodes().size(), 2u);
+  EXPECT_EQ(result.nodes()[0].op, Op(Transpose{{0, 1, 3, 2}}));
+  EXPECT_EQ(result.nodes()[1].op, Op(DotGeneral{{0, 1}, {0, 1}, {3}, {2}, DType::f32}));
+}
+
+// What is not finite stays in its batch, on the diagonal of the result alone, whichever side it
+// comes from, and blocks that overflow between batches are not seen.
+TEST(LegalizeDot, BlockProduct_KeepsInfAndNaNInTheirBatch) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float huge = 3e38F;
+  const DotCase test{{4, 2, 2}, {4, 2, 2}, {{0}, {0}, {2}, {1}}};
+  const Program program = dot_program(DType::f32, test);
+  const std::array inputs{
+      Tensor::of<float>({4, 2, 2}, {inf, 1, 2, 3, 1, nan, 4, 5, huge, 0, 0, 1, 1, 0, 0, 1}),
+      Tensor::of<float>({4, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 1, huge, -inf, huge, nan})};
+  const Tensor expected = Tensor::of<float>(
+      {4, 2, 2}, {inf, inf, 11, 16, nan, nan, 55, 64, huge, 0, 0, 1, huge, nan, huge, nan});
+  EXPECT_TRUE(testing::near(interpret(program, inputs)[0], expected));
+  EXPECT_TRUE(testing::near(interpret(legalized(program, Target::matmul_only()).program, inputs)[0],
+                            expected, {.zero_sign = testing::ZeroSign::free}));
 }
 
 TEST(LegalizeDot, ResultOfAnotherDType_IsComputedInTheWider) {
@@ -436,6 +483,29 @@ TEST(Legalize, NoRule_LeavesTheNodeAndSaysWhy) {
        "larger than 4096"},
       {"a large iota", [=](Builder& b) { b.output("y", iota(b, f, {(1 << 24) + 1}, 0).id()); },
        "more than 16777216 elements"},
+      {"a batch beyond the limit",
+       [=](Builder& b) {
+         const Var lhs(b, b.input("lhs", {f, {5, 13, 2, 3}}));
+         const Var rhs(b, b.input("rhs", {f, {5, 13, 3, 4}}));
+         b.output("y", dot_general(lhs, rhs, {{0, 1}, {0, 1}, {3}, {2}, f}).id());
+       },
+       "%0 dot_general: found batching dims [0, 1] x [0, 1], expected none; a masked block product "
+       "would do 65 times the work, the limit is 64 times"},
+      {"a batch far beyond the limit",
+       [=](Builder& b) {
+         const std::int64_t far = std::int64_t{1} << 40;
+         const Var lhs(b, b.input("lhs", {f, {far, 1, 1}}));
+         const Var rhs(b, b.input("rhs", {f, {far, 1, 1}}));
+         b.output("y", dot_general(lhs, rhs, {{0}, {0}, {2}, {1}, f}).id());
+       },
+       "more than 4096 times the work"},
+      {"a block product of a large mask",
+       [=](Builder& b) {
+         const Var lhs(b, b.input("lhs", {f, {64, 64, 1}}));
+         const Var rhs(b, b.input("rhs", {f, {64, 1, 65}}));
+         b.output("y", dot_general(lhs, rhs, {{0}, {0}, {2}, {1}, f}).id());
+       },
+       "the mask of a block product would have 17039360 elements, the limit is 16777216"},
       {"a slice",
        [=](Builder& b) {
          b.output("y", slice(Var(b, b.input("x", {f, {3}})), {1}, {3}).id());

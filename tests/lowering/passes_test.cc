@@ -60,7 +60,7 @@ TEST(Passes, ExpandMean_FailsClosed) {
 TEST(Targets, BuiltIn_AreNamed) {
   std::vector<std::string> names;
   for (const Target& target : built_in_targets()) names.push_back(target.name());
-  EXPECT_THAT(names, ::testing::ElementsAre("matmul_only", "matmul_move", "cpu"));
+  EXPECT_THAT(names, ::testing::ElementsAre("matmul_only", "matmul_move", "matmul_batched", "cpu"));
 }
 
 }  // namespace

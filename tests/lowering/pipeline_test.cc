@@ -92,7 +92,7 @@ std::vector<CoverageArtifact> lower_step(const Step& step, const Target& target)
 
 TEST(DefaultPipeline, DigitsStep_IsCoveredByEveryTarget) {
   const Step step = digits_step();
-  for (const Target& target : {Target::matmul_only(), Target::matmul_move(), Target::cpu()}) {
+  for (const Target& target : built_in_targets()) {
     SCOPED_TRACE(target.name());
     const std::vector<CoverageArtifact> artifacts = lower_step(step, target);
     const Coverage found = coverage(artifacts, target);
@@ -106,7 +106,7 @@ TEST(DefaultPipeline, DigitsStep_IsCoveredByEveryTarget) {
 
 TEST(DefaultPipeline, DigitsStep_KeepsItsValues) {
   const Step step = digits_step();
-  for (const Target& target : {Target::matmul_only(), Target::matmul_move(), Target::cpu()}) {
+  for (const Target& target : built_in_targets()) {
     for (const CoverageArtifact& artifact : lower_step(step, target)) {
       SCOPED_TRACE(target.name() + " " + artifact.artifact.name);
       const Program& source = artifact.artifact.source;
@@ -127,7 +127,7 @@ TEST(DefaultPipeline, DigitsStep_KeepsItsValues) {
 
 TEST(DefaultPipeline, SecondRun_ChangesNothing) {
   const Step step = digits_step();
-  for (const Target& target : {Target::matmul_only(), Target::matmul_move(), Target::cpu()}) {
+  for (const Target& target : built_in_targets()) {
     for (const auto& [program, slot] : {std::pair{&step.forward, Slot::forward},
                                         {&step.derivative, Slot::derivative},
                                         {&step.scalars, Slot::update},

@@ -205,7 +205,49 @@ TEST(Target, Refusal_IsWhatTheTableSays) {
     };
     check(Target::matmul_only(), test.matmul_refusal);
     check(Target::matmul_move(), test.move_refusal);
+    // It has no more than matmul_only but for what BatchedProducts lists.
+    if (test.name != "batched product") check(Target::matmul_batched(), test.matmul_refusal);
     check(Target::cpu(), "");
+  }
+}
+
+TEST(Target, BatchedProducts_AreTakenWithLeadingBatchesAlone) {
+  struct Case {
+    Shape lhs;
+    Shape rhs;
+    DotGeneral op;
+    std::string refusal;
+  };
+  const std::vector<Case> cases{
+      {{2, 3}, {3, 4}, {{}, {}, {1}, {0}}, ""},
+      {{5, 2, 3}, {5, 3, 4}, {{0}, {0}, {2}, {1}}, ""},
+      {{0, 2, 3}, {0, 3, 4}, {{0}, {0}, {2}, {1}}, ""},
+      {{6, 5, 2, 3}, {6, 5, 3, 4}, {{0, 1}, {0, 1}, {3}, {2}}, ""},
+      {{6, 5, 2, 3},
+       {6, 5, 3, 4},
+       {{1, 0}, {1, 0}, {3}, {2}},
+       "found batching dims [1, 0] x [1, 0], expected [0, 1] x [0, 1]"},
+      {{5, 2, 3},
+       {3, 5, 4},
+       {{0}, {1}, {2}, {0}},
+       "found batching dims [0] x [1], expected [0] x [0]"},
+      {{5, 3},
+       {5, 3, 4},
+       {{0}, {0}, {1}, {1}},
+       "found a product of ranks 2 and 3, expected 3 and 3"},
+      {{5, 2, 3},
+       {5, 4, 3},
+       {{0}, {0}, {2}, {2}},
+       "found contracting dims [2] x [2], expected [2] x [1]"},
+      {{3, 2}, {3, 4}, {{}, {}, {0}, {0}}, "found contracting dims [0] x [0], expected [1] x [0]"},
+  };
+  for (const Case& test : cases) {
+    Builder b;
+    DotGeneral op = test.op;
+    op.dtype = DType::f32;
+    const Var y = dot_general(in(b, DType::f32, test.lhs), in(b, DType::f32, test.rhs), op);
+    b.output("y", y.id());
+    EXPECT_EQ(Target::matmul_batched().refusal(b.finish(), 0).value_or(""), test.refusal);
   }
 }
 
