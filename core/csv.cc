@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <limits>
 #include <optional>
-#include <sstream>
+
+#include "core/file.h"
 
 namespace mulgrad {
 namespace {
@@ -115,14 +115,7 @@ Csv read_csv(std::string_view text, DType dtype, const std::string& name) {
 }
 
 Csv read_csv_file(const std::string& path, DType dtype) {
-  std::ifstream file(path, std::ios::binary);
-  file.peek();  // a first read: that of a folder fails
-  std::ostringstream text;
-  if (file.good()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.fail()) {
-    throw Error(Category::io_error, "cannot read the file \"" + path + "\"");
-  }
-  return read_csv(text.str(), dtype, path);
+  return read_csv(read_file(path), dtype, path);
 }
 
 }  // namespace mulgrad
