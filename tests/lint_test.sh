@@ -15,6 +15,7 @@ fresh() {
   printf '#include <cblas.h>\n\n#include <Eigen/Core>\n\n#include "core/a.h"\n' >"$tree/backends/cpu/f.cc"
   printf '#include "backends/e.h"\n#include "core/a.h"\n' |
     tee "$tree/examples/g.cc" "$tree/tests/core/g_test.cc" "$tree/bench/g_bench.cc" >/dev/null
+  printf '#include <cblas.h>\n' >"$tree/bench/i.cc"
   printf 'See https://example.org/%s/x.\n' home >"$tree/README.md"
 }
 
@@ -64,6 +65,7 @@ fault 'include of ours in <>' autodiff/x.cc '#include <core/a.h>\n' '^autodiff/x
 fault 'Eigen in a header' backends/cpu/x.h '#include <Eigen/Dense>\n' '^backends/cpu/x.h:1: <Eigen/Dense> belongs'
 fault 'Eigen in a test' tests/core/x_test.cc '#include <Eigen/Dense>\n' '^tests/core/x_test.cc:1: <Eigen'
 fault 'cblas outside the cpu backend' backends/x.cc '#include <cblas.h>\n' '^backends/x.cc:1: <cblas.h> belongs'
+fault 'Eigen in a benchmark' bench/x.cc '#include <Eigen/Dense>\n' '^bench/x.cc:1: <Eigen'
 fault 'self-include' core/x.h '#include "core/x.h"\n' '^core/x.h:1: includes itself'
 fault 'machine path' .ci/x.sh "cd /ro""ot/y\n" '^.ci/x.sh:1: path of one machine: /ro[o]t/y$'
 fault 'machine path in quotes' core/x.cc 'auto* p = "/wo''rk/z";\n' '^core/x.cc:1: path of one machine: /wor[k]/z$'

@@ -1,0 +1,53 @@
+// What a step costs when it is written by hand for one network: products by BLAS, one loop for
+// everything between two products, buffers that live as long as the network. step_bench measures
+// ours beside it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace mulgrad::bench {
+
+enum class Rule : std::uint8_t { sgd, adamw };
+
+// Both sides use these: so small that thousands of steps on one batch keep all numbers ordinary.
+inline constexpr double kSgdRate = 1e-3;
+inline constexpr double kAdamRate = 1e-5;
+
+// Linear layers with ReLU between them, softmax cross-entropy, all of them f32.
+class HandWritten {
+ public:
+  // widths: inputs, hidden layers, classes. `parameters`: weight [in,out], bias [1,out] per layer.
+  HandWritten(std::span<const std::int64_t> widths, std::span<const Tensor> parameters, Rule rule);
+
+  // One step on inputs [rows, widths[0]] and labels [rows]; returns the loss before the update.
+  float step(const Tensor& inputs, const Tensor& labels);
+
+ private:
+  struct Weights {
+    std::vector<float> value, gradient, mean, square;
+  };
+  struct Layer {
+    std::int64_t in, out;
+    Weights weight, bias;
+    std::vector<float> result;     // of the layer, after its ReLU
+    std::vector<float> cotangent;  // of the layer before its ReLU
+  };
+
+  void forward(const float* inputs, std::int64_t rows);
+  float loss_and_cotangent(std::span<const std::int32_t> labels);
+  void backward(const float* inputs, std::int64_t rows);
+  void update(Weights& weights) const;
+
+  std::vector<Layer> layers_;
+  Rule rule_;
+  std::int64_t count_ = 0;
+};
+
+// The threads of BLAS itself, in products called from here.
+void use_blas_threads(int threads);
+
+}  // namespace mulgrad::bench
