@@ -45,13 +45,4 @@ Kernel pad_kernel(const Pad& op, const Type& operand, const Type& result);
 std::optional<Kernel> reduce_kernel(Reduction kind, const Axes& axes, const Type& operand);
 std::optional<Kernel> mean_kernel(const Axes& axes, const Type& operand);  // f32 and f64
 
-// result [batch, m, n] = lhs [batch, m, k] * rhs [batch, k, n], a side stored with its last two
-// axes swapped where it is Side::transposed. f32 and f64. Sizes of 0 are fine; what the result held
-// before never shows.
-enum class Side : std::uint8_t { plain, transposed };
-struct ProductSizes {
-  std::int64_t batch, m, n, k;
-};
-Kernel product_kernel(DType dtype, const ProductSizes& sizes, Side lhs, Side rhs);
-
 }  // namespace mulgrad::cpu

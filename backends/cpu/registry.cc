@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/product.h"
 #include "backends/cpu/strided.h"
 #include "core/interpreter.h"
 
@@ -15,7 +16,6 @@ namespace mulgrad {
 namespace {
 
 using cpu::NamedKernel;
-using cpu::Side;
 using Operands = std::span<const HandlerOperand<CpuValue>>;
 
 std::string typed_name(std::string_view name, const Type& type) {
@@ -41,10 +41,16 @@ bool contains(const Axes& axes, std::int64_t axis) { return std::ranges::count(a
 // One side of a product: the axes in the order (batch, outer, inner) or (batch, inner, outer) where
 // `outer` are the axes that the other side lacks and `inner` the contracted ones of the left side,
 // the other way round on the right.
+enum class Side : std::uint8_t { plain, transposed };
 struct SideForm {
   std::optional<Axes> permutation;  // to apply first; none where the stored order will do
   Side side = Side::plain;
 };
+
+cpu::MatrixLayout layout_of(Side side, std::int64_t rows, std::int64_t columns) {
+  if (side == Side::plain) return {{rows * columns}, columns, 1};
+  return {{rows * columns}, 1, rows};
+}
 
 SideForm form_of(const Axes& batch, const Axes& rows, const Axes& columns) {
   const auto join = [&](const Axes& first, const Axes& second) {
@@ -61,7 +67,8 @@ SideForm form_of(const Axes& batch, const Axes& rows, const Axes& columns) {
 
 class Handlers {
  public:
-  explicit Handlers(PlanBuilder& plan) : plan_(plan) {}
+  Handlers(PlanBuilder& plan, std::shared_ptr<cpu::ThreadPool> pool)
+      : plan_(plan), pool_(std::move(pool)) {}
 
   CpuValue creation(const Node& node) const { return {plan_.constant(evaluate_node(node, {}))}; }
 
@@ -134,18 +141,24 @@ class Handlers {
     const Type& right = operands[1].type();
     const Axes rows = free_axes(left, op.lhs_batch, op.lhs_contracting);
     const Axes columns = free_axes(right, op.rhs_batch, op.rhs_contracting);
-    const cpu::ProductSizes sizes{extent(left, op.lhs_batch), extent(left, rows),
-                                  extent(right, columns), extent(left, op.lhs_contracting)};
+    cpu::ProductSpec spec;
+    spec.dtype = dtype;
+    spec.batch = {extent(left, op.lhs_batch)};
+    spec.m = extent(left, rows);
+    spec.n = extent(right, columns);
+    spec.k = extent(left, op.lhs_contracting);
     // Both sides must list the contracted axes in one order, and so the left side's order may have
     // to give way to the right side's.
     DotGeneral sorted = op;
     sort_contracting(sorted);
     const SideForm lhs = form_of(sorted.lhs_batch, rows, sorted.lhs_contracting);
     const SideForm rhs = form_of(sorted.rhs_batch, sorted.rhs_contracting, columns);
-    KernelCall product{"product_" + std::string(to_string(dtype)) + " " +
-                           cpu::size_text(std::vector{sizes.batch, sizes.m, sizes.n, sizes.k}),
+    spec.lhs = layout_of(lhs.side, spec.m, spec.k);
+    spec.rhs = layout_of(rhs.side, spec.k, spec.n);
+    spec.result = layout_of(Side::plain, spec.m, spec.n);
+    KernelCall product{cpu::product_name(spec),
                        {arranged(operands[0], lhs), arranged(operands[1], rhs)},
-                       cpu::product_kernel(dtype, sizes, lhs.side, rhs.side),
+                       cpu::product_kernel(spec, pool_),
                        {{bytes_of(node.type)}}};
     return {plan_.call(std::move(product))[0]};
   }
@@ -221,6 +234,7 @@ class Handlers {
   }
 
   PlanBuilder& plan_;
+  std::shared_ptr<cpu::ThreadPool> pool_;
 };
 
 }  // namespace
@@ -229,9 +243,10 @@ std::size_t bytes_of(const Type& type) {
   return static_cast<std::size_t>((type.shape.elements() * Dim(byte_size(type.dtype))).size());
 }
 
-HandlerRegistry<CpuValue> make_cpu_registry(PlanBuilder& plan) {
+HandlerRegistry<CpuValue> make_cpu_registry(PlanBuilder& plan,
+                                            std::shared_ptr<cpu::ThreadPool> pool) {
   HandlerRegistry<CpuValue> registry;
-  const Handlers handlers(plan);
+  const Handlers handlers(plan, std::move(pool));
   for (const OpInfo& op : all_ops()) {
     registry.add(op.kind,
                  [handlers, op_class = op.op_class](const HandlerContext& context,

@@ -16,7 +16,8 @@ Plan plan_of(const Program& program) {
                 "found the symbol " + unbound[0] + ", expected a bound program");
   }
   PlanBuilder builder;
-  const HandlerRegistry<CpuValue> registry = make_cpu_registry(builder);
+  const HandlerRegistry<CpuValue> registry =
+      make_cpu_registry(builder, std::make_shared<cpu::ThreadPool>(1));
   const Lowered<CpuValue> lowered = lower(Artifact::untouched(program.name(), program), registry,
                                           [&](const InputContext& context) -> CpuValue {
                                             return {builder.input(bytes_of(context.input().type))};

@@ -2,8 +2,10 @@
 // then sleep; running parts allocates nothing.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 
 namespace mulgrad::cpu {
 
@@ -16,6 +18,10 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const;
+  // 64-byte-aligned memory of the calling thread for the time of one part or, outside of parts, of
+  // one kernel call. Not kept from one to the next.
+  static constexpr std::size_t kScratchBytes = 256 * 1024;
+  std::span<std::byte> scratch() const;
   // Calls task(part) once for every part in 0 .. parts-1, on any thread, and returns when all are
   // done. What the parts are must not depend on the number of threads: results then cannot either.
   // One call at a time. A task must not throw.

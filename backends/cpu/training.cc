@@ -159,7 +159,8 @@ struct TrainingSession::Impl {
   // Parameters and state are the session's own memory; the plan writes their new values there.
   Plan make_plan(const Program& program) {
     PlanBuilder builder;
-    const HandlerRegistry<CpuValue> registry = make_cpu_registry(builder);
+    const HandlerRegistry<CpuValue> registry =
+        make_cpu_registry(builder, std::make_shared<cpu::ThreadPool>(1));
     const std::size_t forward_inputs = spec.inputs.size();
     const std::size_t per_parameter = spec.state.size();
     std::vector<Buffer> parameter_buffers(parameters.size());

@@ -146,27 +146,6 @@ TEST(CpuConformance, EveryFormOfProduct_AgreesWithTheInterpreter) {
   }
 }
 
-// BLAS multiplies by beta = 0, and some of its routines return early when nothing is summed: what
-// the result's memory held before must never show.
-TEST(CpuProduct, NaNInTheResultsMemory_DoesNotSurvive) {
-  for (const std::int64_t k : {0, 1, 3}) {
-    for (const std::int64_t m : {1, 5}) {
-      for (const std::int64_t n : {1, 4}) {
-        for (const cpu::Side side : {cpu::Side::plain, cpu::Side::transposed}) {
-          SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
-          const Tensor a = Tensor::filled(Literal::one(DType::f32), {m, k});
-          const Tensor b = Tensor::filled(Literal::one(DType::f32), {k, n});
-          Tensor c = Tensor::filled(Literal::of(std::numeric_limits<float>::quiet_NaN()), {m, n});
-          const std::byte* operands[] = {a.bytes().data(), b.bytes().data()};
-          std::byte* const results[] = {c.bytes().data()};
-          cpu::product_kernel(DType::f32, {1, m, n, k}, side, side)(results, operands);
-          for (const float value : c.data<float>()) EXPECT_EQ(value, static_cast<float>(k));
-        }
-      }
-    }
-  }
-}
-
 TEST(CpuReduce, SumOfManyFloats_IsAccurate) {
   const std::int64_t n = 1 << 20;
   Builder builder;
