@@ -1,0 +1,493 @@
+#include "backends/cpu/fused.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "backends/cpu/fused_program.h"
+#include "core/error.h"
+
+namespace mulgrad::cpu {
+namespace {
+
+// Blocks of these many elements; as many of them as all block registers together stay in a
+// first-level cache of 32 KiB with room for what streams through.
+constexpr std::int64_t kLeastElements = 256;
+constexpr std::int64_t kMostElements = 2048;
+constexpr std::int64_t kCacheBytes = 20 * 1024;
+constexpr std::int64_t kMostRowElements = 2048;
+// From this many columns on, a row or column is combined with full values row by row; below it is
+// spread over the block first.
+constexpr std::int64_t kByRowColumns = 48;
+
+BlockFunction function_of(const FunctionKey& key) {
+  const BlockFunction function = arithmetic_function(key);
+  return function != nullptr ? function : math_function(key);
+}
+
+FunctionKey key_of(const Op& op, DType operand, DType result) {
+  FunctionKey key{kind_of(op), Comparison::EQ, operand, result};
+  if (const auto* compare = std::get_if<Compare>(&op)) key.direction = compare->direction;
+  if (key.kind == OpKind::Convert && operand == result) key.kind = OpKind::StopGradient;
+  return key;
+}
+
+bool commutes(OpKind kind) {
+  return kind == OpKind::Add || kind == OpKind::Multiply || kind == OpKind::Maximum ||
+         kind == OpKind::Minimum || kind == OpKind::Compare;
+}
+
+// a < b is b > a.
+Comparison mirrored(Comparison direction) {
+  switch (direction) {
+    case Comparison::LT:
+      return Comparison::GT;
+    case Comparison::LE:
+      return Comparison::GE;
+    case Comparison::GT:
+      return Comparison::LT;
+    case Comparison::GE:
+      return Comparison::LE;
+    case Comparison::EQ:
+    case Comparison::NE:
+      return direction;
+  }
+  return direction;
+}
+
+const Reduce* reduce_of(const FusedStep& step) { return std::get_if<Reduce>(&step.op); }
+
+Extent extent_of(const FusedLoop& loop, const FusedArgument& argument) {
+  if (const auto* input = std::get_if<FromInput>(&argument)) {
+    return loop.inputs[static_cast<std::size_t>(input->index)].extent;
+  }
+  if (const auto* step = std::get_if<FromStep>(&argument)) {
+    return loop.steps[static_cast<std::size_t>(step->index)].extent;
+  }
+  return Extent::scalar;
+}
+
+void replace_extent(FusedLoop& loop, Extent from, Extent to) {
+  for (FusedInput& input : loop.inputs) {
+    if (input.extent == from) input.extent = to;
+  }
+  for (FusedStep& step : loop.steps) {
+    if (step.extent == from) step.extent = to;
+  }
+}
+
+bool has_extent(const FusedLoop& loop, Extent extent) {
+  return std::ranges::count(loop.inputs, extent, &FusedInput::extent) > 0 ||
+         std::ranges::count(loop.steps, extent, &FusedStep::extent) > 0;
+}
+
+// The same loop with few forms: in a single row, row values are full; in a single column, column
+// values are full and row values scalars; where only full and scalar values are left, the space is
+// one column.
+FusedLoop normalized(FusedLoop loop) {
+  if (loop.rows == 1) {
+    replace_extent(loop, Extent::row, Extent::full);
+    for (FusedStep& step : loop.steps) {
+      if (step.extent != Extent::scalar) continue;
+      // What was a reduction of a row is one over columns now, and may be read in the loop.
+      for (const FusedArgument& argument : step.arguments) {
+        if (extent_of(loop, argument) == Extent::column) step.extent = Extent::column;
+      }
+      if (reduce_of(step) != nullptr) step.extent = Extent::column;
+    }
+  }
+  if (loop.columns == 1) {
+    replace_extent(loop, Extent::column, Extent::full);
+    replace_extent(loop, Extent::row, Extent::scalar);
+  }
+  for (FusedStep& step : loop.steps) {
+    if (reduce_of(step) == nullptr) continue;
+    if (extent_of(loop, step.arguments[0]) == step.extent) step.op = StopGradient{};  // of one
+  }
+  if (!has_extent(loop, Extent::row) && !has_extent(loop, Extent::column)) {
+    loop.rows *= loop.columns;
+    loop.columns = 1;
+  }
+  return loop;
+}
+
+std::int64_t rounded_up(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class Planner {
+ public:
+  explicit Planner(const FusedLoop& loop) : loop_(normalized(loop)) {
+    program_.rows = loop_.rows;
+    program_.columns = loop_.columns;
+  }
+
+  FusedProgram plan() {
+    for (std::size_t i = 0; i < loop_.inputs.size(); ++i) {
+      const auto [dtype, extent] = loop_.inputs[i];
+      inputs_.push_back({place(memory(Place::In::input, i, dtype, extent)), dtype, extent});
+    }
+    read_.resize(loop_.steps.size());
+    for (const FusedStep& step : loop_.steps) {
+      for (const FusedArgument& argument : step.arguments) {
+        if (const auto* from = std::get_if<FromStep>(&argument)) read_[index(from->index)] = true;
+      }
+    }
+    whole_rows_ = std::ranges::any_of(loop_.steps, [&](const FusedStep& step) {
+      return reduce_of(step) != nullptr &&
+             (step.extent == Extent::column ||
+              (step.extent == Extent::scalar && read_[index(&step - loop_.steps.data())]));
+    });
+    for (const FusedStep& step : loop_.steps) {
+      values_.push_back(reduce_of(step) != nullptr ? reduction(step) : elementwise(step));
+    }
+    for (std::size_t i = 0; i < loop_.results.size(); ++i) store(i);
+    place_registers();
+    return std::move(program_);
+  }
+
+ private:
+  // When a value is made: with the calls of program_.once, before_rows or on_block; or it is an
+  // accumulator, to be finished in after_rows or at_end.
+  enum class Stage : std::uint8_t { once, before_rows, on_block, accumulated };
+  struct Value {
+    std::uint16_t place;
+    DType dtype;
+    Extent extent;
+    Stage stage = Stage::once;
+    DType stored = dtype;  // the accumulator's, before it is finished
+  };
+  // A block register: a place in scratch memory, which gets its offset when all are known.
+  struct Register {
+    std::size_t place;
+    std::int64_t element_bytes;
+    Extent extent;
+    bool kept = false;  // through the whole run
+  };
+
+  static std::size_t index(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
+
+  std::uint16_t place(Place place) {
+    program_.places.push_back(place);
+    INTERNAL_CHECK(program_.places.size() < 65536);
+    return static_cast<std::uint16_t>(program_.places.size() - 1);
+  }
+
+  Place memory(Place::In in, std::size_t number, DType dtype, Extent extent) const {
+    const std::int64_t bytes = byte_size(dtype);
+    const bool by_row = extent == Extent::full || extent == Extent::column;
+    const bool by_column = extent == Extent::full || extent == Extent::row;
+    return {in, number,
+            !by_row     ? 0
+            : by_column ? bytes * loop_.columns
+                        : bytes,
+            by_column ? bytes : 0};
+  }
+
+  std::uint16_t new_register(DType dtype, Extent extent, bool kept) {
+    const std::uint16_t result = place({Place::In::scratch, 0});
+    registers_.push_back({result, byte_size(dtype), extent, kept});
+    return result;
+  }
+
+  Value value_of(const FusedArgument& argument) {
+    if (const auto* input = std::get_if<FromInput>(&argument)) return inputs_[index(input->index)];
+    if (const auto* step = std::get_if<FromStep>(&argument)) return values_[index(step->index)];
+    return constant(std::get<Literal>(argument));
+  }
+
+  Value constant(const Literal& literal) {
+    const std::size_t number = program_.constants.size();
+    program_.constants.push_back(literal.bits);
+    return {place({Place::In::constant, number}), literal.dtype, Extent::scalar};
+  }
+
+  std::vector<BlockCall>& calls(Stage stage) {
+    return stage == Stage::once          ? program_.once
+           : stage == Stage::before_rows ? program_.before_rows
+                                         : program_.on_block;
+  }
+
+  void call(std::vector<BlockCall>& calls, BlockFunction function, Extent extent,
+            std::uint16_t result, std::span<const Value> operands) {
+    BlockCall made{function, {result, result, result, result}, extent};
+    for (std::size_t i = 0; i < operands.size(); ++i) made.places[i + 1] = operands[i].place;
+    calls.push_back(made);
+  }
+
+  // A value for every element of `extent`, which x does not have.
+  Value spread(const Value& x, Extent extent) {
+    const auto [found, is_new] = spreads_.try_emplace({x.place, extent});
+    if (!is_new) return found->second;
+    const Stage stage = x.extent == Extent::column ? Stage::on_block : Stage::before_rows;
+    const Spread form = x.extent == Extent::scalar ? Spread::scalar
+                        : x.extent == Extent::row  ? Spread::row
+                                                   : Spread::column;
+    Value made{new_register(x.dtype, extent, stage == Stage::before_rows), x.dtype, extent, stage};
+    call(calls(stage), spread_function(index(byte_size(x.dtype)), form), extent, made.place,
+         std::span(&x, 1));
+    found->second = made;
+    return made;
+  }
+
+  Value elementwise(const FusedStep& step) {
+    std::vector<Value> x;
+    for (const FusedArgument& argument : step.arguments) x.push_back(value_of(argument));
+    FunctionKey key = key_of(step.op, x.back().dtype, step.dtype);
+    const Extent extent = step.extent;
+    const bool is_result = std::ranges::count(loop_.results, &step - loop_.steps.data()) > 0;
+    if (key.kind == OpKind::StopGradient && x[0].extent == extent && !is_result) return x[0];
+
+    const auto is_partial = [&](const Value& v) {
+      return extent == Extent::full && (v.extent == Extent::row || v.extent == Extent::column);
+    };
+    const bool by_row = loop_.columns >= kByRowColumns && std::ranges::any_of(x, is_partial);
+    if (!by_row) {
+      for (Value& v : x) {
+        if (is_partial(v)) v = spread(v, extent);
+      }
+    }
+    const auto form_of = [&](const Value& v) {
+      if (extent == Extent::scalar || v.extent == extent) return Form::vector;
+      return by_row && v.extent == Extent::row ? Form::vector : Form::scalar;
+    };
+    BlockFunction function = nullptr;
+    for (;;) {
+      for (std::size_t i = 0; i < x.size(); ++i) key.forms[i] = form_of(x[i]);
+      if (commutes(key.kind) && key.forms[0] == Form::scalar && key.forms[1] == Form::vector) {
+        std::swap(x[0], x[1]);
+        std::swap(key.forms[0], key.forms[1]);
+        key.direction = mirrored(key.direction);
+      }
+      function = function_of(key);
+      if (function != nullptr) break;
+      const auto scalar = std::ranges::find(x, Form::scalar, form_of);
+      INTERNAL_CHECK(scalar != x.end());  // else there is no such op
+      *scalar = spread(*scalar, extent);
+    }
+
+    Stage stage = extent == Extent::scalar ? Stage::once
+                  : extent == Extent::row  ? Stage::before_rows
+                                           : Stage::on_block;
+    for (const Value& v : x) stage = std::max(stage, v.stage);
+    INTERNAL_CHECK(stage != Stage::accumulated);
+    const std::uint16_t result = new_register(step.dtype, extent, stage != Stage::on_block);
+    call(calls(stage), function, extent, result, x);
+    if (by_row) {
+      BlockCall& made = calls(stage).back();
+      made.by_row = true;
+      const auto stride = [&](DType dtype, Extent of) -> std::int64_t {
+        if (of == Extent::row || of == Extent::scalar) return 0;
+        return byte_size(dtype) * (of == Extent::full ? loop_.columns : 1);
+      };
+      made.strides[0] = stride(step.dtype, extent);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        made.strides[i + 1] = stride(x[i].dtype, x[i].extent);
+    }
+    return {result, step.dtype, extent, stage};
+  }
+
+  Value reduction(const FusedStep& step) {
+    const Reduction kind = reduce_of(step)->kind;
+    const Value x = value_of(step.arguments[0]);
+    if (step.extent == Extent::column) {
+      const std::uint16_t result = new_register(step.dtype, Extent::column, false);
+      call(program_.on_block, reduction_function(kind, x.dtype, Reducing::columns_away),
+           Extent::column, result, std::span(&x, 1));
+      return {result, step.dtype, Extent::column, Stage::on_block};
+    }
+    const DType stored = accumulator_of(kind, x.dtype);
+    Value total{new_register(stored, step.extent, true), step.dtype, step.extent,
+                Stage::accumulated, stored};
+    const bool over_rows = step.extent == Extent::row;
+    const Value start =
+        constant(start_of(kind, stored, over_rows ? loop_.rows : elements(x.extent)));
+    // Written by a spread, and so the accumulators of a row are whole vectors.
+    call(over_rows ? program_.before_rows : program_.once,
+         spread_function(index(byte_size(stored)), Spread::scalar), step.extent, total.place,
+         std::span(&start, 1));
+    const Stage stage = x.extent == Extent::row ? Stage::before_rows : Stage::on_block;
+    call(calls(stage),
+         reduction_function(kind, x.dtype, over_rows ? Reducing::rows_away : Reducing::all),
+         x.extent, total.place, std::span(&x, 1));
+    calls(stage).back().first_columns_only = x.extent == Extent::column;
+    if (stage != Stage::before_rows || !whole_rows_) return total;
+    // All of the row is there: later steps may read its reduction.
+    const Value finished{new_register(step.dtype, step.extent, true), step.dtype, step.extent,
+                         Stage::before_rows};
+    finish(program_.before_rows, total, finished.place);
+    return finished;
+  }
+
+  std::int64_t elements(Extent extent) const {
+    return (extent == Extent::row ? 1 : loop_.rows) *
+           (extent == Extent::column ? 1 : loop_.columns);
+  }
+
+  // A sum starts from -0, which changes no term, -0 included; over nothing it is +0.
+  static Literal start_of(Reduction kind, DType stored, std::int64_t terms) {
+    if (kind != Reduction::sum) return Literal::infinity(stored, kind == Reduction::max);
+    return Literal::from_double(stored, terms == 0 ? 0.0 : -0.0);
+  }
+
+  void finish(std::vector<BlockCall>& calls, const Value& total, std::uint16_t to) {
+    const FunctionKey key = key_of(Convert{total.dtype}, total.stored, total.dtype);
+    call(calls, function_of(key), total.extent, to, std::span(&total, 1));
+  }
+
+  void store(std::size_t result) {
+    const Value& x = values_[index(loop_.results[result])];
+    const Place to = memory(Place::In::result, result, x.dtype, x.extent);
+    if (x.extent == Extent::row || x.extent == Extent::scalar) {
+      finish(x.extent == Extent::row ? program_.after_rows : program_.at_end, x, place(to));
+      return;
+    }
+    // The result may lie over an input that has as many bytes a row, so it is written at once only
+    // where no later call reads such an input.
+    std::vector<BlockCall>& calls = program_.on_block;
+    Place& now = program_.places[x.place];
+    const auto made =
+        std::ranges::find(calls, x.place, [](const BlockCall& c) { return c.places[0]; });
+    const bool is_read_later =
+        now.in != Place::In::scratch || made == calls.end() ||
+        std::any_of(made + 1, calls.end(), [&](const BlockCall& call) {
+          return std::ranges::any_of(call.places, [&](std::uint16_t i) {
+            const Place& operand = program_.places[i];
+            return operand.in == Place::In::input && operand.row_bytes == to.row_bytes;
+          });
+        });
+    if (is_read_later) {
+      call(calls, function_of({OpKind::StopGradient, {}, x.dtype, x.dtype}), x.extent, place(to),
+           std::span(&x, 1));
+    } else {
+      now = to;
+    }
+  }
+
+  // Gives registers that are not needed at one time the same memory, then sizes the block.
+  void place_registers() {
+    struct Slot {
+      std::int64_t element_bytes;
+      Extent extent;
+      std::int64_t offset = 0;
+    };
+    std::vector<Slot> slots;
+    std::vector<std::size_t> slot_of(program_.places.size());
+    std::vector<const Register*> waiting(program_.places.size(), nullptr);
+    for (const Register& r : registers_) {
+      if (program_.places[r.place].in != Place::In::scratch) continue;  // a result by now
+      if (r.kept) {
+        slot_of[r.place] = slots.size();
+        slots.push_back({r.element_bytes, r.extent});
+      } else {
+        waiting[r.place] = &r;
+      }
+    }
+    std::vector<std::size_t> last_call(program_.places.size(), 0);
+    const std::vector<BlockCall>& calls = program_.on_block;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      for (const std::uint16_t p : calls[i].places) last_call[p] = i;
+    }
+    std::map<std::pair<std::int64_t, Extent>, std::vector<std::size_t>> free;
+    const auto key = [](const Register& r) { return std::pair(r.element_bytes, r.extent); };
+    std::vector<bool> is_freed(program_.places.size());
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const std::uint16_t result = calls[i].places[0];
+      // A function may write over what it reads for the last time.
+      for (const std::uint16_t p : std::span(calls[i].places).subspan(1)) {
+        if (p == result || waiting[p] == nullptr || last_call[p] != i || is_freed[p]) continue;
+        is_freed[p] = true;
+        free[key(*waiting[p])].push_back(slot_of[p]);
+      }
+      if (waiting[result] == nullptr) continue;
+      std::vector<std::size_t>& ready = free[key(*waiting[result])];
+      if (ready.empty()) {
+        slot_of[result] = slots.size();
+        slots.push_back({waiting[result]->element_bytes, waiting[result]->extent});
+      } else {
+        slot_of[result] = ready.back();
+        ready.pop_back();
+      }
+    }
+
+    std::int64_t full_bytes = 1;
+    for (const Slot& slot : slots) {
+      if (slot.extent == Extent::full) full_bytes += slot.element_bytes;
+    }
+    program_.block =
+        block_of(std::clamp(kCacheBytes / full_bytes / 64 * 64, kLeastElements, kMostElements));
+    const Block& block = program_.block;
+    const std::int64_t counts[] = {block.rows * block.columns, block.columns, block.rows, 1};
+    std::int64_t offset = 0;
+    for (Slot& slot : slots) {
+      slot.offset = offset;
+      const std::int64_t bytes = slot.element_bytes * counts[static_cast<int>(slot.extent)];
+      offset += rounded_up(bytes + static_cast<std::int64_t>(kOverrun));
+    }
+    program_.scratch_bytes = index(offset);
+    for (const Register& r : registers_) {
+      Place& now = program_.places[r.place];
+      if (now.in == Place::In::scratch) now.index = index(slots[slot_of[r.place]].offset);
+    }
+  }
+
+  // About `elements`: whole rows, evenly spread, or a part of a row.
+  Block block_of(std::int64_t elements) const {
+    if (loop_.columns > elements && !whole_rows_) return {1, elements};
+    const std::int64_t most =
+        std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, loop_.columns));
+    if (loop_.rows <= most) return {std::max<std::int64_t>(1, loop_.rows), loop_.columns};
+    const std::int64_t blocks = (loop_.rows + most - 1) / most;
+    return {(loop_.rows + blocks - 1) / blocks, loop_.columns};
+  }
+
+  FusedLoop loop_;
+  FusedProgram program_;
+  std::vector<Value> inputs_;
+  std::vector<Value> values_;  // of the steps
+  std::vector<bool> read_;     // by step: whether a later step reads it
+  bool whole_rows_ = false;    // whether a block must hold whole rows
+  std::vector<Register> registers_;
+  std::map<std::pair<std::uint16_t, Extent>, Value> spreads_;
+};
+
+std::string short_name(const Op& op) {
+  if (const auto* reduce = std::get_if<Reduce>(&op)) {
+    return reduce->kind == Reduction::sum   ? "reduce_sum"
+           : reduce->kind == Reduction::max ? "reduce_max"
+                                            : "reduce_min";
+  }
+  const std::string_view name = info(op).text_name;
+  return std::string(name.substr(name.find('.') + 1));
+}
+
+}  // namespace
+
+bool can_fuse(const Op& op, std::span<const DType> operands, DType result) {
+  if (operands.empty()) return false;
+  if (const auto* reduce = std::get_if<Reduce>(&op)) {
+    return reduction_function(reduce->kind, operands[0], Reducing::all) != nullptr;
+  }
+  return is_elementwise(op) && function_of(key_of(op, operands.back(), result)) != nullptr;
+}
+
+std::int64_t max_fused_columns() { return kMostRowElements; }
+
+Kernel fused_kernel(const FusedLoop& loop) {
+  const auto program = std::make_shared<const FusedProgram>(Planner(loop).plan());
+  return [program](std::span<std::byte* const> results,
+                   std::span<const std::byte* const> operands) { program->run(results, operands); };
+}
+
+std::string fused_name(const FusedLoop& loop) {
+  const DType dtype = loop.results.empty()
+                          ? DType::f32
+                          : loop.steps[static_cast<std::size_t>(loop.results[0])].dtype;
+  std::string name = "fused_" + std::string(to_string(dtype)) + " " + std::to_string(loop.rows) +
+                     "x" + std::to_string(loop.columns) + " (";
+  for (std::size_t i = 0; i < loop.steps.size(); ++i) {
+    name += (i == 0 ? "" : " ") + short_name(loop.steps[i].op);
+  }
+  return name + ")";
+}
+
+}  // namespace mulgrad::cpu

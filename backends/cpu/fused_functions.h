@@ -1,0 +1,60 @@
+// The vector loops that fused.cc strings together: each does one op on one block, whose values lie
+// in the first-level cache.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/op.h"
+
+namespace mulgrad::cpu {
+
+// The whole rows, or the part of one row, that a loop works on at a time.
+struct Block {
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+// Elementwise functions handle n elements, and r may be one of a, b, c; the others go by the block.
+// What is not read may be any pointer.
+using BlockFunction = void (*)(std::byte* r, const std::byte* a, const std::byte* b,
+                               const std::byte* c, std::int64_t n, const Block& block);
+
+// How an operand is read: element by element, or its first for all.
+enum class Form : std::uint8_t { vector, scalar };
+
+struct FunctionKey {
+  OpKind kind;
+  Comparison direction = Comparison::EQ;  // of a compare
+  DType operand;                          // of the last operand
+  DType result;
+  std::array<Form, 3> forms = {};
+};
+
+// Null where there is none. A function exists for every op that can be fused with all operands
+// being vectors, and for the other forms that programs use much; those that commute have the scalar
+// second.
+BlockFunction arithmetic_function(const FunctionKey& key);  // what rounds exactly
+BlockFunction math_function(const FunctionKey& key);        // exponential and the like
+
+// Sums of f32 accumulate in f64. An accumulator is of accumulator_of(kind, dtype), starts from the
+// identity, and sums start from -0 so that a sum of negative zeros is one.
+DType accumulator_of(Reduction kind, DType dtype);
+enum class Reducing : std::uint8_t {
+  rows_away,     // r[column] of accumulators with a [rows, columns]
+  columns_away,  // r[row] = a [rows, columns] reduced; over no columns the identity, a sum's +0
+  all            // the accumulator r with n elements of a
+};
+BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing);
+
+// Of elements of 1, 4 or 8 bytes. Up to kOverrun bytes behind r are written too.
+enum class Spread : std::uint8_t {
+  scalar,  // r[i] = a[0] for n elements
+  row,     // r [rows, columns] has a in every row
+  column   // r [rows, columns] has a in every column
+};
+inline constexpr std::size_t kOverrun = 64;
+BlockFunction spread_function(std::size_t element_bytes, Spread spread);
+
+}  // namespace mulgrad::cpu

@@ -1,0 +1,202 @@
+// Loops over arrays with vector operations, compiled once per instruction set.
+#if defined(MULGRAD_BACKENDS_CPU_FUSED_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MULGRAD_BACKENDS_CPU_FUSED_LOOPS_INL_H_
+#undef MULGRAD_BACKENDS_CPU_FUSED_LOOPS_INL_H_
+#else
+#define MULGRAD_BACKENDS_CPU_FUSED_LOOPS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstring>
+
+#include "backends/cpu/fused_functions.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mulgrad::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Lanes = hn::ScalableTag<T>;
+
+template <class D>
+HWY_INLINE std::int64_t lanes_of(D d) {
+  return static_cast<std::int64_t>(hn::Lanes(d));
+}
+
+// Loads and stores of the first n lanes that touch no memory behind them. Highway's own masked ones
+// do that for wide lanes on x86 alone.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3
+inline constexpr bool kMasksMemory = HWY_ARCH_X86 != 0;
+#else
+inline constexpr bool kMasksMemory = false;
+#endif
+
+template <class D>
+HWY_INLINE hn::Vec<D> load_part(D d, const hn::TFromD<D>* from, std::int64_t n) {
+  using T = hn::TFromD<D>;
+  if constexpr (kMasksMemory && sizeof(T) >= 4) {
+    return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, from);
+  } else {
+    HWY_ALIGN T buffer[hn::MaxLanes(D())] = {};
+    std::memcpy(buffer, from, static_cast<std::size_t>(n) * sizeof(T));
+    return hn::Load(d, buffer);
+  }
+}
+
+template <class D>
+HWY_INLINE void store_part(D d, hn::Vec<D> v, hn::TFromD<D>* to, std::int64_t n) {
+  using T = hn::TFromD<D>;
+  if constexpr (kMasksMemory && sizeof(T) >= 4) {
+    hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, to);
+  } else {
+    HWY_ALIGN T buffer[hn::MaxLanes(D())];
+    hn::Store(v, d, buffer);
+    std::memcpy(to, buffer, static_cast<std::size_t>(n) * sizeof(T));
+  }
+}
+
+// What an operand is, as lanes of the loop's type T: `at` gives lanes i, i + 1 ..., `part` the
+// first n of them.
+template <class T>
+struct Values {
+  const T* p;
+  explicit Values(const std::byte* bytes) : p(reinterpret_cast<const T*>(bytes)) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, std::int64_t i) const {
+    return hn::LoadU(d, p + i);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> part(D d, std::int64_t i, std::int64_t n) const {
+    return load_part(d, p + i, n);
+  }
+};
+
+template <class T>
+struct Splat {
+  T value;
+  explicit Splat(const std::byte* bytes) : value(*reinterpret_cast<const T*>(bytes)) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, std::int64_t) const {
+    return hn::Set(d, value);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> part(D d, std::int64_t, std::int64_t) const {
+    return hn::Set(d, value);
+  }
+};
+
+// Bytes 0 and 1 as masks of lanes of T.
+struct Truths {
+  const std::uint8_t* p;
+  explicit Truths(const std::byte* bytes) : p(reinterpret_cast<const std::uint8_t*>(bytes)) {}
+  template <class D>
+  static HWY_INLINE hn::Mask<D> masked(D d, hn::Vec<hn::Rebind<std::uint8_t, D>> bytes) {
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<std::uint32_t, D> d32;
+    const auto words = hn::PromoteTo(d32, bytes);
+    if constexpr (sizeof(hn::TFromD<D>) == 8) {
+      return hn::RebindMask(d, hn::Ne(hn::PromoteTo(du, words), hn::Zero(du)));
+    } else {
+      return hn::RebindMask(d, hn::Ne(words, hn::Zero(du)));
+    }
+  }
+  template <class D>
+  HWY_INLINE hn::Mask<D> at(D d, std::int64_t i) const {
+    return masked(d, hn::LoadU(hn::Rebind<std::uint8_t, D>(), p + i));
+  }
+  template <class D>
+  HWY_INLINE hn::Mask<D> part(D d, std::int64_t i, std::int64_t n) const {
+    return masked(d, load_part(hn::Rebind<std::uint8_t, D>(), p + i, n));
+  }
+};
+
+// Where results go.
+template <class T>
+struct ToValues {
+  T* p;
+  explicit ToValues(std::byte* bytes) : p(reinterpret_cast<T*>(bytes)) {}
+  template <class D>
+  HWY_INLINE void at(D d, std::int64_t i, hn::Vec<D> v) const {
+    hn::StoreU(v, d, p + i);
+  }
+  template <class D>
+  HWY_INLINE void part(D d, std::int64_t i, std::int64_t n, hn::Vec<D> v) const {
+    store_part(d, v, p + i, n);
+  }
+};
+
+struct ToTruths {
+  std::uint8_t* p;
+  explicit ToTruths(std::byte* bytes) : p(reinterpret_cast<std::uint8_t*>(bytes)) {}
+  template <class D>
+  static HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, D>> bytes(D, hn::Mask<D> mask) {
+    const hn::RebindToUnsigned<D> du;
+    const auto ones = hn::IfThenElseZero(hn::RebindMask(du, mask), hn::Set(du, 1));
+    return hn::TruncateTo(hn::Rebind<std::uint8_t, D>(), ones);
+  }
+  template <class D>
+  HWY_INLINE void at(D d, std::int64_t i, hn::Mask<D> mask) const {
+    hn::StoreU(bytes(d, mask), hn::Rebind<std::uint8_t, D>(), p + i);
+  }
+  template <class D>
+  HWY_INLINE void part(D d, std::int64_t i, std::int64_t n, hn::Mask<D> mask) const {
+    store_part(hn::Rebind<std::uint8_t, D>(), bytes(d, mask), p + i, n);
+  }
+};
+
+// to = F::apply(d, from...) for n elements, in lanes of T.
+template <class T, class F, class To, class... From>
+HWY_INLINE void map(std::int64_t n, To to, From... from) {
+  const Lanes<T> d;
+  const std::int64_t lanes = lanes_of(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) to.at(d, i, F::apply(d, from.at(d, i)...));
+  if (i < n) to.part(d, i, n - i, F::apply(d, from.part(d, i, n - i)...));
+}
+
+template <class T, class F, class To, class A>
+void map1(std::byte* r, const std::byte* a, const std::byte*, const std::byte*, std::int64_t n,
+          const Block&) {
+  map<T, F>(n, To(r), A(a));
+}
+template <class T, class F, class To, class A, class B>
+void map2(std::byte* r, const std::byte* a, const std::byte* b, const std::byte*, std::int64_t n,
+          const Block&) {
+  map<T, F>(n, To(r), A(a), B(b));
+}
+template <class T, class F, class To, class A, class B, class C>
+void map3(std::byte* r, const std::byte* a, const std::byte* b, const std::byte* c, std::int64_t n,
+          const Block&) {
+  map<T, F>(n, To(r), A(a), B(b), C(c));
+}
+
+// The larger one: NaN where one is NaN, and of two zeros +0.
+struct MaximumOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    const V larger = hn::IfThenElse(hn::Gt(a, b), a, b);  // b where that is NaN
+    const V ordered = hn::IfThenElse(hn::IsNaN(a), a, larger);
+    return hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), ordered);
+  }
+};
+struct MinimumOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    const V smaller = hn::IfThenElse(hn::Lt(a, b), a, b);
+    const V ordered = hn::IfThenElse(hn::IsNaN(a), a, smaller);
+    return hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), ordered);
+  }
+};
+struct AddOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Add(a, b);
+  }
+};
+
+}  // namespace mulgrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

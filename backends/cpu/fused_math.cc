@@ -1,0 +1,197 @@
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/fused_functions.h"
+
+// Highway compiles this file once per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/fused_math.cc"
+#include <hwy/foreach_target.h>
+// Behind foreach_target.
+#include <hwy/contrib/math/math-inl.h>
+
+#include "backends/cpu/fused_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mulgrad::cpu::HWY_NAMESPACE {
+namespace {
+
+// Highway's functions are within a few units in the last place over the range that they state;
+// outside it, and at the special values, the results are made here.
+
+template <class D>
+HWY_INLINE hn::Vec<D> infinity(D d) {
+  return hn::Set(d, std::numeric_limits<hn::TFromD<D>>::infinity());
+}
+
+struct ExponentialOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V x) {
+    // Both limits are beyond the results 0 and infinity.
+    constexpr bool kF32 = sizeof(hn::TFromD<D>) == 4;
+    const V low = hn::Set(d, kF32 ? -105 : -1001);
+    const V high = hn::Set(d, kF32 ? 89 : 710);
+    const V y = hn::Exp(d, hn::Min(hn::Max(x, low), high));
+    return hn::IfThenElse(hn::IsNaN(x), x, y);
+  }
+};
+
+struct ExponentialMinusOneOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V x) {
+    constexpr bool kF32 = sizeof(hn::TFromD<D>) == 4;
+    const V low = hn::Set(d, kF32 ? -105 : -1001);
+    const V high = hn::Set(d, kF32 ? 89 : 710);
+    const V y = hn::Expm1(d, hn::Min(hn::Max(x, low), high));
+    return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Eq(x, hn::Zero(d))), x, y);
+  }
+};
+
+// y for x > 0 and finite; the other values of a logarithm with its pole at 0.
+template <class D, class V>
+HWY_INLINE V with_pole(D d, V x, V y) {
+  y = hn::IfThenElse(hn::Lt(x, infinity(d)), y, x);  // infinity and NaN
+  y = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity(d)), y);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::NaN(d), y);
+}
+
+struct LogOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V x) {
+    return with_pole(d, x, hn::Log(d, x));
+  }
+};
+
+struct LogPlusOneOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V x) {
+    const V y = hn::Add(x, hn::Set(d, 1));
+    return with_pole(d, y, hn::Log1p(d, x));
+  }
+};
+
+struct TanhOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V x) {
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
+  }
+};
+
+struct LogisticOp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V x) {
+    // The exponential of a negative number never overflows.
+    const V one = hn::Set(d, 1);
+    const V e = ExponentialOp::apply(d, hn::Neg(hn::Abs(x)));
+    const V y = hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+    return hn::IfThenElse(hn::IsNaN(x), x, y);
+  }
+};
+
+// f32. Below 1: x + x p(x^2); above: 1 - e^-q(|x|), q = -log(erfc); p and q interpolate at
+// Chebyshev points, to 1.3e-9 relative and 1.7e-8 of q absolute. Within 2 units in the last place.
+struct ErfOp {
+  template <class D, class V>
+  static HWY_INLINE V polynomial(D d, V t, std::initializer_list<float> highest_first) {
+    V y = hn::Zero(d);
+    for (const float c : highest_first) y = hn::MulAdd(y, t, hn::Set(d, c));
+    return y;
+  }
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V x) {
+    const V size = hn::Abs(x);
+    const V square = hn::Mul(x, x);
+    const V inner =
+        polynomial(d, square,
+                   {7.875875049448396e-05F, -8.016864282988131e-04F, 5.189087422938749e-03F,
+                    -2.685421201035707e-02F, 1.1283594715153725e-01F, -3.7612626666719784e-01F,
+                    1.283791658483508e-01F});
+    const V near = hn::MulAdd(x, inner, x);
+    const V a = hn::Min(size, hn::Set(d, 4));  // erf(4) rounds to 1
+    const V outer =
+        polynomial(d, a,
+                   {-1.6371514192679568e-06F, 4.605804278253241e-05F, -5.968056264571143e-04F,
+                    4.7595962970519755e-03F, -2.642113601661833e-02F, 1.1008008296855293e-01F,
+                    6.318260515375822e-01F, 1.1302334348550744e+00F, -3.201380530308656e-04F});
+    const V far = hn::Sub(hn::Set(d, 1), hn::Exp(d, hn::Neg(outer)));
+    const V y = hn::IfThenElse(hn::Lt(size, hn::Set(d, 1)), near, hn::CopySign(far, x));
+    return hn::IfThenElse(hn::IsNaN(x), x, y);
+  }
+};
+
+// What has no vector version of the accuracy that is asked for.
+template <class T, T (*kFunction)(T)>
+void each(std::byte* r, const std::byte* a, const std::byte*, const std::byte*, std::int64_t n,
+          const Block&) {
+  T* to = reinterpret_cast<T*>(r);
+  const T* from = reinterpret_cast<const T*>(a);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = kFunction(from[i]);
+}
+
+template <class T, int kExponentStep>
+void power_each(std::byte* r, const std::byte* a, const std::byte* b, const std::byte*,
+                std::int64_t n, const Block&) {
+  T* to = reinterpret_cast<T*>(r);
+  const T* base = reinterpret_cast<const T*>(a);
+  const T* exponent = reinterpret_cast<const T*>(b);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = std::pow(base[i], exponent[i * kExponentStep]);
+}
+
+template <class T>
+BlockFunction power_function(const FunctionKey& key) {
+  if (key.forms[0] == Form::scalar) return nullptr;
+  return key.forms[1] == Form::scalar ? power_each<T, 0> : power_each<T, 1>;
+}
+
+template <class T>
+BlockFunction float_function(const FunctionKey& key) {
+  using To = ToValues<T>;
+  if (key.kind == OpKind::Power) return power_function<T>(key);
+  if (key.forms[0] == Form::scalar) return nullptr;
+  switch (key.kind) {
+    case OpKind::Exponential:
+      return map1<T, ExponentialOp, To, Values<T>>;
+    case OpKind::ExponentialMinusOne:
+      return map1<T, ExponentialMinusOneOp, To, Values<T>>;
+    case OpKind::Log:
+      return map1<T, LogOp, To, Values<T>>;
+    case OpKind::LogPlusOne:
+      return map1<T, LogPlusOneOp, To, Values<T>>;
+    case OpKind::Tanh:
+      return map1<T, TanhOp, To, Values<T>>;
+    case OpKind::Logistic:
+      return map1<T, LogisticOp, To, Values<T>>;
+    case OpKind::Sine:
+      return each<T, std::sin>;
+    case OpKind::Cosine:
+      return each<T, std::cos>;
+    case OpKind::Erf:
+      if constexpr (sizeof(T) == 4) {
+        return map1<T, ErfOp, To, Values<T>>;
+      } else {
+        return each<T, std::erf>;
+      }
+    default:
+      return nullptr;
+  }
+}
+
+BlockFunction find(const FunctionKey& key) {
+  if (key.operand != key.result) return nullptr;
+  if (key.operand == DType::f32) return float_function<float>(key);
+  if (key.operand == DType::f64) return float_function<double>(key);
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace mulgrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mulgrad::cpu {
+
+HWY_EXPORT(find);
+BlockFunction math_function(const FunctionKey& key) { return HWY_DYNAMIC_DISPATCH(find)(key); }
+
+}  // namespace mulgrad::cpu
+#endif

@@ -1,0 +1,52 @@
+// A fused loop as it runs: lists of calls of block functions on places. Made by fused.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backends/cpu/fused.h"
+#include "backends/cpu/fused_functions.h"
+
+namespace mulgrad::cpu {
+
+// Where a value lies while a block is worked on: `index` is the number of an input or result, the
+// offset of a block register in bytes, or the number of a constant.
+struct Place {
+  enum class In : std::uint8_t { input, result, scratch, constant };
+  In in;
+  std::size_t index;
+  // How far the value of the next row and of the next column is; 0 for scratch and constants.
+  std::int64_t row_bytes = 0;
+  std::int64_t column_bytes = 0;
+};
+
+struct BlockCall {
+  BlockFunction function;
+  std::array<std::uint16_t, 4> places;  // result, then operands; what is not used repeats one
+  Extent extent;                        // of the elements that the function handles
+  // One call for every row of the block, each as many bytes further as `strides` says per place.
+  bool by_row = false;
+  std::array<std::int64_t, 4> strides = {};
+  bool first_columns_only = false;  // where a row is worked on in parts
+};
+
+struct FusedProgram {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  Block block;  // the largest
+  std::vector<Place> places;
+  std::vector<std::uint64_t> constants;  // the bits of literals
+  std::size_t scratch_bytes = 0;
+
+  std::vector<BlockCall> once;         // scalars, and accumulators of scalars
+  std::vector<BlockCall> before_rows;  // for each part of the columns: rows, their accumulators
+  std::vector<BlockCall> on_block;     // for each block of rows
+  std::vector<BlockCall> after_rows;   // for each part of the columns: sums over the rows
+  std::vector<BlockCall> at_end;       // scalar sums
+
+  void run(std::span<std::byte* const> results, std::span<const std::byte* const> operands) const;
+};
+
+}  // namespace mulgrad::cpu
