@@ -97,11 +97,54 @@ Dataset classification_from_csv(const Csv& csv, std::string_view label_column, s
                       Tensor::of<std::int32_t>({rows}, labels));
 }
 
+Dataset classification_from_arrays(const Tensor& inputs, const Tensor& labels, std::int64_t classes,
+                                   double scale) {
+  if (!is_integer(labels.dtype())) {
+    throw Error(Category::dtype_mismatch,
+                "found labels " + labels.type().to_string() + ", expected an integer dtype");
+  }
+  if (labels.rank() != 1) {
+    throw Error(Category::shape_mismatch,
+                "found labels " + labels.type().to_string() + ", expected [rows]");
+  }
+  std::vector<std::int32_t> converted;
+  for (std::int64_t row = 0; row < labels.elements(); ++row) {
+    const Literal label = labels.element(row);
+    // As a double, so that u64 beyond i64 stays out of range.
+    const double value = label.as_double();
+    if (!(value >= 0 && value < static_cast<double>(classes))) {
+      throw Error(Category::invalid_data, "row " + std::to_string(row) + ": found the label " +
+                                              label.to_string() + ", expected one in [0, " +
+                                              std::to_string(classes) + ")");
+    }
+    converted.push_back(static_cast<std::int32_t>(value));
+  }
+  std::vector<double> values = inputs.to_doubles();
+  for (double& value : values) value *= scale;
+  return make_dataset(
+      Tensor::from_doubles(DType::f32, {inputs.sizes().begin(), inputs.sizes().end()}, values),
+      Tensor::of<std::int32_t>({labels.elements()}, converted));
+}
+
 Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices) {
-  const std::int64_t rows = leading_size(tensor, "a tensor");
+  leading_size(tensor, "a tensor");
   std::vector<std::int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end());
   sizes[0] = std::ssize(indices);
   Tensor result(tensor.dtype(), std::move(sizes));
+  take_rows(tensor, indices, result);
+  return result;
+}
+
+void take_rows(const Tensor& tensor, std::span<const std::int64_t> indices, Tensor& result) {
+  const std::int64_t rows = leading_size(tensor, "a tensor");
+  if (result.dtype() != tensor.dtype() || result.rank() != tensor.rank() ||
+      result.sizes()[0] != std::ssize(indices) ||
+      !std::ranges::equal(result.sizes().subspan(1), tensor.sizes().subspan(1))) {
+    throw Error(
+        result.dtype() != tensor.dtype() ? Category::dtype_mismatch : Category::shape_mismatch,
+        "found a result of type " + result.type().to_string() + " for " +
+            std::to_string(indices.size()) + " rows of " + tensor.type().to_string());
+  }
   const std::size_t row_bytes =
       rows == 0 ? 0 : tensor.bytes().size() / static_cast<std::size_t>(rows);
   for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -114,7 +157,6 @@ Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices) {
         tensor.bytes().subspan(static_cast<std::size_t>(indices[i]) * row_bytes, row_bytes),
         result.bytes().begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
   }
-  return result;
 }
 
 double accuracy(const Tensor& scores, const Tensor& labels) {

@@ -35,9 +35,19 @@ Dataset make_dataset(Tensor inputs, Tensor targets);
 Dataset classification_from_csv(const Csv& csv, std::string_view label_column, std::int64_t classes,
                                 double scale = 1.0);
 
+// Class labels [rows] of any integer dtype, as IDX and npy files have them, beside inputs [rows,
+// ...] of any dtype; inputs are converted to f32 and multiplied by `scale`. Throws dtype_mismatch
+// for labels of another dtype, shape_mismatch for other ranks or unequal row counts, invalid_data
+// naming the row of a label outside [0, classes).
+Dataset classification_from_arrays(const Tensor& inputs, const Tensor& labels, std::int64_t classes,
+                                   double scale = 1.0);
+
 // Rows of `tensor` at `indices`: [indices.size(), ...]. Throws shape_mismatch for a tensor of rank
 // 0, and invalid_argument for an index that is no row.
 Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices);
+// The same into `result`, a tensor of that type, without allocating; throws shape_mismatch or
+// dtype_mismatch for another type.
+void take_rows(const Tensor& tensor, std::span<const std::int64_t> indices, Tensor& result);
 
 // The fraction of rows of `scores` [rows, classes] whose first largest entry is the label; a row
 // that holds a NaN has none. NaN for no rows. Throws shape_mismatch for other ranks, unequal row

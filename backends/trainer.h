@@ -6,12 +6,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "autodiff/layers.h"
 #include "autodiff/losses.h"
 #include "autodiff/optimizers.h"
 #include "backends/dataset.h"
+#include "backends/progress.h"
+#include "backends/report.h"
 #include "lowering/target.h"
 #include "lowering/training_step.h"
 
@@ -26,16 +29,25 @@ struct TrainerOptions {
   std::uint64_t seed = 0;         // of the initial parameters and of every epoch's shuffle
 };
 
-struct EpochReport {
-  std::int64_t epoch = 0;  // 1 for the first
-  double loss = 0;         // mean over the training rows, each as its step saw it
-  std::optional<double> validation_loss = std::nullopt;
-  std::optional<double> validation_accuracy = std::nullopt;  // for class labels
+// Which parameters early stopping leaves behind.
+enum class Keep : std::uint8_t { best, last };
+
+// Stops where the validation loss, or without validation the training loss, has not become smaller
+// than its best by more than `min_delta` for `patience` epochs.
+struct EarlyStop {
+  std::int64_t patience = 5;  // >= 1
+  double min_delta = 0;       // >= 0
+  Keep keep = Keep::best;     // the parameters of the best epoch, or those of the last
 };
 
 struct FitOptions {
-  std::int64_t epochs = 10;
+  std::int64_t epochs = 10;                          // of the whole run, those done before included
   std::optional<Dataset> validation = std::nullopt;  // measured after every epoch
+  std::optional<EarlyStop> early_stop = std::nullopt;  // none: all epochs
+  Progress progress = Progress::silent;
+  // Called after every step and every epoch. They may call the trainer's const members, save(),
+  // predict(), loss(), and stop().
+  std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EpochReport&)> on_epoch = {};
 };
 
@@ -59,10 +71,16 @@ class Trainer {
   // yet. Valid until the trainer is destroyed.
   const TrainingStep& prepared(const Dataset& data);
 
-  // Trains for options.epochs passes over the shuffled rows, the last partial batch included and
-  // averaged over its real rows. Returns one report per epoch. Throws invalid_argument for no rows
-  // or a negative number of epochs, and what step() throws.
+  // Trains until options.epochs passes over the shuffled rows are done since the trainer was made,
+  // those before a save() and resume() included: a run that was stopped, even within an epoch, goes
+  // on where it was. The last partial batch is trained and averaged over its real rows. Returns one
+  // report per epoch done, from the run's first. Throws invalid_argument for no rows, a negative
+  // number of epochs, early stopping out of its domain, and other rows than those of an epoch in
+  // progress; and what step() throws.
   std::vector<EpochReport> fit(const Dataset& train, const FitOptions& options);
+  // Makes fit() return after the step, or the epoch, that is at hand. To be called in a callback,
+  // from another thread or in a signal handler.
+  void stop();
 
   // One step on these rows; returns the loss. Throws invalid_argument for no rows, invalid_data for
   // a label outside the model's classes, invalid_loss_output for a loss that is no scalar,
@@ -75,12 +93,24 @@ class Trainer {
   // The mean loss over the rows of `data`; NaN for no rows.
   double loss(const Dataset& data);
 
+  // Writes a checkpoint (backends/checkpoint.h), replacing the file as a whole: one that is killed
+  // leaves the old one. Throws io_error.
+  void save(const std::string& path);
+  // Takes up a checkpoint: parameters, optimizer state, count, seed and how far fit() had come.
+  // What follows is then bit-equal to a run that was never interrupted, on the same machine. Rate,
+  // batch size and target are this trainer's. Throws what read_checkpoint throws, and for a
+  // checkpoint of another model or optimizer, naming what differs: invalid_data for a parameter
+  // that is missing or too many, another optimizer state, or another program; dtype_mismatch or
+  // shape_mismatch for a parameter of another type. The trainer is then as before.
+  void resume(const std::string& path);
+
   std::span<const Parameter> parameters() const;
   std::vector<Tensor> values() const;  // of the parameters, in their order
   std::int64_t fallbacks() const;      // nodes of the compiled step run by the interpreter
 
+  struct Impl;  // of the library's own
+
  private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

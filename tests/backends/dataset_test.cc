@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/idx.h"
 #include "tests/support/errors.h"
 
 namespace mulgrad {
@@ -131,6 +132,39 @@ TEST(Accuracy, RowWithANaN_IsNeverRight) {
 
 TEST(Accuracy, NoRows_IsNaN) {
   EXPECT_TRUE(std::isnan(accuracy(Tensor(DType::f32, {0, 3}), Tensor(DType::i32, {0}))));
+}
+
+TEST(Dataset, ImagesAndLabelsOfIdxFiles_AreScaledFloatsAndI32) {
+  const Tensor images = Tensor::of<std::uint8_t>({2, 1, 2}, {0, 255, 51, 102});
+  const Tensor labels = Tensor::of<std::uint8_t>({2}, {9, 0});
+  const Dataset data = classification_from_arrays(
+      read_idx(write_idx(images), "images"), read_idx(write_idx(labels), "labels"), 10, 1.0 / 255);
+  EXPECT_EQ(data.inputs, Tensor::of<float>({2, 1, 2}, {0, 1, 0.2F, 0.4F}));
+  EXPECT_EQ(data.targets, Tensor::of<std::int32_t>({2}, {9, 0}));
+  const auto refused = [&](const Tensor& bad) {
+    return error_of([&] { classification_from_arrays(images, bad, 10); });
+  };
+  EXPECT_THAT(refused(Tensor::of<std::int64_t>({2}, {3, -1})).message(),
+              ::testing::HasSubstr("row 1: found the label -1"));
+  EXPECT_EQ(refused(Tensor::of<std::uint64_t>({2}, {3, std::uint64_t{1} << 63})).category(),
+            Category::invalid_data);
+  EXPECT_EQ(refused(Tensor(DType::f32, {2})).category(), Category::dtype_mismatch);
+  EXPECT_EQ(refused(Tensor(DType::i32, {2, 1})).category(), Category::shape_mismatch);
+  EXPECT_EQ(refused(Tensor(DType::i32, {3})).category(), Category::shape_mismatch);
+}
+
+TEST(Dataset, TakeRowsIntoATensor_NeedsTheTypeOfTheResult) {
+  const Tensor from = Tensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5});
+  const std::int64_t rows[] = {2, 0};
+  Tensor result(DType::f32, {2, 2});
+  take_rows(from, rows, result);
+  EXPECT_EQ(result, Tensor::of<float>({2, 2}, {4, 5, 0, 1}));
+  for (Tensor bad :
+       {Tensor(DType::f32, {3, 2}), Tensor(DType::f32, {2, 3}), Tensor(DType::f32, {2})}) {
+    EXPECT_EQ(error_of([&] { take_rows(from, rows, bad); }).category(), Category::shape_mismatch);
+  }
+  Tensor bad(DType::i32, {2, 2});
+  EXPECT_EQ(error_of([&] { take_rows(from, rows, bad); }).category(), Category::dtype_mismatch);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/npy.h"
 #include "core/safetensors.h"
 #include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace mulgrad {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::TemporaryFolder;
 
 const std::string kGoldens = MULGRAD_SOURCE_DIR "/tests/goldens/files/";
 constexpr DType kDtypes[] = {DType::i1,  DType::i8,  DType::i16, DType::i32, DType::i64,
@@ -35,21 +37,6 @@ Tensor counting(DType dtype, std::vector<std::int64_t> sizes) {
   }
   return Tensor::from_doubles(dtype, std::move(sizes), values);
 }
-
-// A folder of this test alone, removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = ::testing::TempDir() + "mulgrad_files_XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    path_ = name + "/";
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return path_ + name; }
-
- private:
-  std::string path_;
-};
 
 std::string safetensors(const std::string& header, const std::string& elements) {
   std::string result;

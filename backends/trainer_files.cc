@@ -1,0 +1,117 @@
+// Saving and resuming a Trainer.
+#include <string>
+#include <utility>
+
+#include "backends/trainer_impl.h"
+#include "core/text.h"
+
+namespace mulgrad {
+namespace {
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
+  return text.empty() ? "none" : text;
+}
+
+// The first line in which the texts differ.
+std::string difference(std::string_view found, std::string_view expected) {
+  const auto line = [](std::string_view& text) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view result = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return std::string(result);
+  };
+  for (int number = 1;; ++number) {
+    const std::string a = line(found);
+    const std::string b = line(expected);
+    if (a == b && !(found.empty() && expected.empty())) continue;
+    return "line " + std::to_string(number) + " is \"" + a + "\", expected \"" + b + "\"";
+  }
+}
+
+// Throws for a checkpoint whose parameters are not the model's; puts them into its order.
+void match_parameters(Checkpoint& checkpoint, std::span<const Parameter> parameters) {
+  const auto fail = [](const std::string& name, Category category, const std::string& message) {
+    throw Error(category, message, name);
+  };
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& parameter = parameters[i];
+    const auto found = std::ranges::find(checkpoint.parameters, parameter.name, &NamedTensor::name);
+    if (found == checkpoint.parameters.end()) {
+      fail(parameter.name, Category::invalid_data,
+           "the checkpoint has no such parameter, the model has one of type " +
+               parameter.type.to_string());
+    }
+    const Type type = found->tensor.type();
+    if (!(type == parameter.type)) {
+      fail(parameter.name,
+           type.dtype == parameter.type.dtype ? Category::shape_mismatch : Category::dtype_mismatch,
+           "found a parameter of type " + type.to_string() + " in the checkpoint, expected the " +
+               "model's " + parameter.type.to_string());
+    }
+    const auto from = static_cast<std::size_t>(found - checkpoint.parameters.begin());
+    std::swap(checkpoint.parameters[i], checkpoint.parameters[from]);
+    std::swap(checkpoint.state[i], checkpoint.state[from]);
+    if (!checkpoint.fit.best.empty()) {
+      std::swap(checkpoint.fit.best[i], checkpoint.fit.best[from]);
+    }
+  }
+  if (checkpoint.parameters.size() > parameters.size()) {
+    fail(checkpoint.parameters[parameters.size()].name, Category::invalid_data,
+         "the checkpoint has this parameter, the model has not");
+  }
+}
+
+}  // namespace
+
+void Trainer::save(const std::string& path) {
+  Impl& self = *impl_;
+  Checkpoint checkpoint;
+  for (std::size_t i = 0; i < self.parameters.size(); ++i) {
+    checkpoint.parameters.push_back({self.parameters[i].name, self.values()[i]});
+  }
+  checkpoint.state_names = self.optimizer->state();
+  checkpoint.state = self.state();
+  checkpoint.count = self.count();
+  checkpoint.seed = self.options.seed;
+  checkpoint.fit = self.fit;
+  if (self.prediction) {
+    checkpoint.program = print(*self.prediction);
+    checkpoint.input = self.no_rows;
+  }
+  write_checkpoint(path, std::move(checkpoint));
+}
+
+void Trainer::resume(const std::string& path) {
+  Impl& self = *impl_;
+  Checkpoint checkpoint = read_checkpoint(path);
+  try {
+    match_parameters(checkpoint, self.parameters);
+    const std::vector<std::string> state_names = self.optimizer->state();
+    if (checkpoint.state_names != state_names) {
+      throw Error(Category::invalid_data,
+                  "found the optimizer state " + list_of(checkpoint.state_names) +
+                      " in the checkpoint, expected the optimizer's " + list_of(state_names));
+    }
+    if (!checkpoint.program.empty()) {
+      const std::string program = print(self.trace_prediction(checkpoint.input));
+      if (program != checkpoint.program) {
+        throw Error(Category::invalid_data,
+                    "the checkpoint's model computes something else: of its program, " +
+                        difference(checkpoint.program, program));
+      }
+    }
+  } catch (const Error& error) {
+    throw error.at_location(path);
+  }
+  Impl::Start start;
+  for (NamedTensor& each : checkpoint.parameters) start.values.push_back(std::move(each.tensor));
+  start.state = std::move(checkpoint.state);
+  start.count = checkpoint.count;
+  self.restore(std::move(start));
+  self.options.seed = checkpoint.seed;
+  self.fit = std::move(checkpoint.fit);
+}
+
+}  // namespace mulgrad

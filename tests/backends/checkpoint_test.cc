@@ -1,0 +1,323 @@
+// Checkpoints: what is saved, resumed and refused, and what a kill leaves.
+#include "backends/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "autodiff/random.h"
+#include "backends/predictor.h"
+#include "backends/trainer.h"
+#include "core/file.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace mulgrad {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+using testing::throws;
+
+// Two noisy classes of points in the plane.
+Dataset points(std::int64_t rows) {
+  RandomStream random(11, 0);
+  Tensor inputs(DType::f32, {rows, 2});
+  Tensor labels(DType::i32, {rows});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto label = static_cast<std::int32_t>(random.below(2));
+    labels.data<std::int32_t>()[static_cast<std::size_t>(row)] = label;
+    for (std::int64_t k = 0; k < 2; ++k) {
+      inputs.data<float>()[static_cast<std::size_t>(2 * row + k)] =
+          static_cast<float>(random.normal() + 3.0 * label);
+    }
+  }
+  return make_dataset(inputs, labels);
+}
+
+Sequential network() { return Sequential{Linear(2, 8), ReLU(), Linear(8, 2)}; }
+
+template <class O>
+Trainer trainer_of(const O& optimizer, std::uint64_t seed = 3) {
+  return Trainer(network(), softmax_cross_entropy, optimizer, {.batch_size = 8, .seed = seed});
+}
+
+// Forked, so that nothing but the file goes from the one who saves to the one who resumes.
+void in_another_process(const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      ::_exit(1);
+    }
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Checkpoint, RunStoppedWithinAnEpochSavedAndResumedInANewProcess_IsBitEqual) {
+  const TemporaryFolder folder;
+  const Dataset data = points(100);  // 13 steps an epoch, the last of 4 rows
+  const AdamW optimizer({.rate = 1e-2});
+  const FitOptions options{.epochs = 6, .validation = points(20), .early_stop = EarlyStop{}};
+  const int stops[] = {1, 13, 31, 39};  // within, at the end of an epoch
+  for (const int steps : stops) {
+    in_another_process([&] {
+      Trainer first = trainer_of(optimizer);
+      FitOptions stopping = options;
+      stopping.on_step = [&](const StepReport& report) {
+        if (report.step == steps) first.stop();
+      };
+      first.fit(data, stopping);
+      first.save(folder.file(std::to_string(steps)));
+    });
+  }
+  Trainer straight = trainer_of(optimizer);
+  const std::vector<EpochReport> expected = straight.fit(data, options);
+  EXPECT_LE(expected.back().loss, 0.5 * expected.front().loss);
+  for (const int steps : stops) {
+    const std::string path = folder.file(std::to_string(steps));
+    EXPECT_EQ(read_checkpoint(path).count, steps);
+    Trainer second = trainer_of(optimizer, 99);  // the seed is the checkpoint's
+    second.resume(path);
+    EXPECT_EQ(second.fit(data, options), expected) << steps;
+    EXPECT_EQ(second.values(), straight.values()) << steps;
+  }
+}
+
+TEST(Checkpoint, SavedInACallback_ResumesFromThere) {
+  const TemporaryFolder folder;
+  const Dataset data = points(64);
+  const SGD optimizer({.rate = 0.05, .momentum = 0.9});
+  Trainer straight = trainer_of(optimizer);
+  const FitOptions options{.epochs = 4,
+                           .on_step =
+                               [&](const StepReport& report) {
+                                 if (report.step == 13) straight.save(folder.file("step"));
+                               },
+                           .on_epoch =
+                               [&](const EpochReport& report) {
+                                 if (report.epoch == 2) straight.save(folder.file("epoch"));
+                               }};
+  const std::vector<EpochReport> expected = straight.fit(data, options);
+  for (const char* name : {"step", "epoch"}) {
+    Trainer resumed = trainer_of(optimizer);
+    resumed.step(data);  // a compiled trainer takes it up as well
+    resumed.resume(folder.file(name));
+    EXPECT_EQ(resumed.fit(data, {.epochs = 4}), expected) << name;
+    EXPECT_EQ(resumed.values(), straight.values()) << name;
+  }
+}
+
+TEST(Checkpoint, File_HoldsNamedTensorsAndMetadata) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.safetensors");
+  Trainer trainer = trainer_of(AdamW({}));
+  const Dataset data = points(20);
+  trainer.fit(data, {.epochs = 2, .early_stop = EarlyStop{}});
+  trainer.save(path);
+  const Safetensors content = read_safetensors_file(path);
+  EXPECT_EQ(*content.find("parameter/layer0.weight"), trainer.values()[0]);
+  EXPECT_EQ(content.find("state/layer2.bias/v")->type(), (Type{DType::f32, {1, 2}}));
+  EXPECT_NE(content.find("best/layer2.bias"), nullptr);
+  EXPECT_THAT(content.find("fit/reports")->sizes(), ElementsAre(2, 10));
+  EXPECT_THAT(content.find("input")->sizes(), ElementsAre(0, 2));
+  EXPECT_EQ(content.metadata.at("mulgrad.checkpoint"), "1");
+  EXPECT_EQ(content.metadata.at("count"), "6");
+  EXPECT_EQ(content.metadata.at("seed"), "3");
+  EXPECT_EQ(content.metadata.at("state"), "m\nv\n");
+  EXPECT_THAT(content.metadata.at("program"), HasSubstr("stablehlo.dot_general"));
+}
+
+TEST(Checkpoint, SavedBeforeAnyData_IsAStartToo) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  Trainer first = trainer_of(AdamW({}));
+  first.save(path);
+  Trainer second = trainer_of(AdamW({}), 4);
+  second.resume(path);
+  EXPECT_EQ(second.values(), first.values());
+  const Dataset data = points(24);
+  EXPECT_EQ(first.step(data), second.step(data));
+  EXPECT_THAT([&] { Predictor{path}; }, throws(Category::invalid_data, "no program"));
+}
+
+TEST(Checkpoint, OfAnotherModelOrOptimizer_IsAnErrorNamingWhatDiffers) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  Trainer trainer = trainer_of(AdamW({}));
+  const Dataset data = points(16);
+  trainer.step(data);
+  trainer.save(path);
+  struct Case {
+    Sequential model;
+    std::shared_ptr<const Optimizer> optimizer;
+    Category category;
+    std::string node;
+    std::string message;
+  };
+  const auto adam = std::make_shared<const AdamW>(AdamW({}));
+  const Case cases[] = {
+      {Sequential{Linear(2, 8), ReLU(), Linear(8, 2), Linear(2, 2)}, adam, Category::invalid_data,
+       "layer3.weight", "no such parameter, the model has one of type tensor<2x2xf32>"},
+      {Sequential{Linear(2, 8)}, adam, Category::invalid_data, "layer2.", "the model has not"},
+      {Sequential{Linear(2, 9), ReLU(), Linear(9, 2)}, adam, Category::shape_mismatch,
+       "layer0.weight", "tensor<2x8xf32> in the checkpoint, expected the model's tensor<2x9xf32>"},
+      {Sequential{Linear(2, 8, DType::f64), ReLU(), Linear(8, 2, DType::f64)}, adam,
+       Category::dtype_mismatch, "layer0.weight", "expected the model's tensor<2x8xf64>"},
+      {network(), std::make_shared<const SGD>(SGD({.rate = 1, .momentum = 0.5})),
+       Category::invalid_data, "",
+       R"(state "m", "v" in the checkpoint, expected the optimizer's "momentum")"},
+      {network(), std::make_shared<const SGD>(SGD({.rate = 1})), Category::invalid_data, "",
+       "expected the optimizer's none"},
+      {Sequential{Linear(2, 8), ReLU(), Linear(8, 2), ReLU()}, adam, Category::invalid_data, "",
+       "computes something else"},
+  };
+  for (const Case& each : cases) {
+    Trainer other(each.model, softmax_cross_entropy, each.optimizer, {.seed = 8});
+    const std::vector<Tensor> before = other.values();
+    const Error error = error_of([&] { other.resume(path); });
+    EXPECT_EQ(error.category(), each.category) << each.message;
+    EXPECT_THAT(error.node(), HasSubstr(each.node));
+    EXPECT_THAT(error.message(), HasSubstr(each.message));
+    EXPECT_EQ(error.location(), path);
+    EXPECT_EQ(other.values(), before);
+  }
+}
+
+TEST(Checkpoint, MalformedEntries_AreErrorsNamingThem) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  Trainer trainer = trainer_of(AdamW({}));
+  trainer.fit(points(16), {.epochs = 2, .early_stop = EarlyStop{}});
+  trainer.save(path);
+  const Safetensors good = read_safetensors_file(path);
+  ASSERT_NO_THROW(to_checkpoint(good));
+  const auto refused = [&](const std::string& entry, const Safetensors& content) {
+    const Error error = error_of([&] { to_checkpoint(content); });
+    EXPECT_EQ(error.category(), Category::invalid_data) << entry;
+    EXPECT_EQ(error.node(), entry);
+  };
+  for (const auto& [key, value] : good.metadata) {
+    Safetensors content = good;
+    content.metadata.erase(key);
+    refused(key, content);
+    if (key == "state" || key == "program") continue;
+    content.metadata[key] = "-1x";
+    refused(key, content);
+  }
+  for (std::size_t i = 0; i < good.tensors.size(); ++i) {
+    const std::string& name = good.tensors[i].name;
+    // Parameters are what there is: a model misses one, the file does not.
+    if (name.starts_with("parameter/")) continue;
+    Safetensors content = good;
+    content.tensors.erase(content.tensors.begin() + static_cast<std::ptrdiff_t>(i));
+    refused(name, content);
+    content = good;
+    content.tensors[i].tensor = Tensor(DType::u8, {});
+    refused(name, content);
+  }
+  Safetensors content = good;
+  content.metadata["epochs_done"] = "7";
+  refused("fit/reports", content);
+  content = good;
+  content.metadata["best_epoch"] = "7";
+  refused("best_epoch", content);
+  EXPECT_THAT([&] { trainer.resume(folder.file("none")); }, throws(Category::io_error, "none"));
+  EXPECT_THAT([&] { trainer.resume(MULGRAD_SOURCE_DIR "/tests/goldens/files/dtypes.safetensors"); },
+              throws(Category::invalid_data, "no such entry"));
+}
+
+TEST(Checkpoint, EpochInProgress_GoesOnWithItsOwnRowsOnly) {
+  const TemporaryFolder folder;
+  Trainer trainer = trainer_of(AdamW({}));
+  trainer.fit(points(40), {.epochs = 2, .on_step = [&](const auto&) { trainer.stop(); }});
+  trainer.save(folder.file("x"));
+  Trainer resumed = trainer_of(AdamW({}));
+  resumed.resume(folder.file("x"));
+  EXPECT_THAT([&] { resumed.fit(points(41), {.epochs = 2}); },
+              throws(Category::invalid_argument, "found 41 training rows, expected the 40"));
+  EXPECT_EQ(resumed.fit(points(40), {.epochs = 2}).size(), 2u);
+}
+
+TEST(Predictor, FromACheckpoint_PredictsAsTheTrainer) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const Dataset data = points(300);
+  Trainer trainer = trainer_of(AdamW({}));
+  trainer.fit(data, {.epochs = 1});
+  trainer.save(path);
+  Predictor predictor(path);
+  EXPECT_EQ(predictor.predict(data.inputs), trainer.predict(data.inputs));
+  EXPECT_THAT(predictor.predict(Tensor(DType::f32, {0, 2})).sizes(), ElementsAre(0, 2));
+  EXPECT_EQ(error_of([&] { predictor.predict(Tensor(DType::f32, {})); }).category(),
+            Category::shape_mismatch);
+  EXPECT_EQ(error_of([&] {
+              predictor.predict(Tensor(DType::f64, {1, 2}));
+            }).category(),
+            Category::dtype_mismatch);
+
+  Safetensors content = read_safetensors_file(path);
+  content.metadata["program"] = "module {";
+  write_safetensors_file(path, content);
+  const Error error = error_of([&] { Predictor{path}; });
+  EXPECT_EQ(error.category(), Category::invalid_data);
+  EXPECT_THAT(error.location(), HasSubstr(path + ":program:1:"));
+}
+
+// A child trains and saves in a loop; it is killed at any moment, and the next one resumes from
+// what it left. What is there is always whole: the state of a run without interruptions after as
+// many steps as the file says, never fewer than before.
+TEST(Checkpoint, KilledAt200Moments_ThePreviousOrTheNewOneIsWhole) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const Dataset data = points(8);
+  const AdamW optimizer({.rate = 1e-2});
+  trainer_of(optimizer).save(path);
+  RandomStream random(6, 0);
+  std::vector<Checkpoint> found;
+  for (int kill = 0; kill < 200; ++kill) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      Trainer trainer = trainer_of(optimizer);
+      trainer.resume(path);
+      for (;;) {
+        trainer.step(data);
+        trainer.save(path);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(random.below(25000)));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    found.push_back(read_checkpoint(path));
+  }
+  Trainer straight = trainer_of(optimizer);
+  std::int64_t count = 0;
+  int saved = 0;
+  for (const Checkpoint& each : found) {
+    ASSERT_GE(each.count, count);
+    saved += each.count > count ? 1 : 0;
+    for (; count < each.count; ++count) straight.step(data);
+    for (std::size_t i = 0; i < each.parameters.size(); ++i) {
+      ASSERT_EQ(each.parameters[i].tensor, straight.values()[i]) << count;
+    }
+  }
+  EXPECT_GE(saved, 10);  // the kills came while it saved, not before
+}
+
+}  // namespace
+}  // namespace mulgrad
