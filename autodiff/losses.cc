@@ -1,11 +1,13 @@
 #include "autodiff/losses.h"
 
 #include <string>
+#include <vector>
+
+#include "autodiff/rows.h"
 
 namespace mulgrad {
 namespace {
 
-constexpr std::int64_t kRows = 0;
 constexpr std::int64_t kClasses = 1;
 
 std::string name_of(DType dtype) { return std::string(to_string(dtype)); }
@@ -25,40 +27,25 @@ Var shifted(const char* where, Var x, std::int64_t axis) {
 }
 
 void check_cross_entropy(Var logits, Var labels) {
-  const char* where = "softmax_cross_entropy";
-  expect_float(where, logits.dtype());
+  const std::string where = "softmax_cross_entropy: ";
+  expect_float("softmax_cross_entropy", logits.dtype());
   if (!is_integer(labels.dtype())) {
-    throw Error(Category::dtype_mismatch, std::string(where) + ": found labels of dtype " +
-                                              name_of(labels.dtype()) +
-                                              ", expected an integer dtype");
+    throw Error(
+        Category::dtype_mismatch,
+        where + "found labels of dtype " + name_of(labels.dtype()) + ", expected an integer dtype");
   }
-  const auto expect_rank = [&](const char* what, Var x, std::int64_t rank, const char* expected) {
-    if (x.rank() == rank) return;
-    throw Error(Category::shape_mismatch, std::string(where) + ": found " + what + " of shape " +
-                                              x.shape().to_string() + ", expected " + expected);
-  };
-  expect_rank("logits", logits, 2, "rank 2: [rows, classes]");
-  expect_rank("labels", labels, 1, "rank 1: [rows]");
-  if (!(labels.shape()[kRows] == logits.shape()[kRows])) {
-    throw Error(is_static(logits) && is_static(labels) ? Category::shape_mismatch
-                                                       : Category::symbolic_shape_mismatch,
-                std::string(where) + ": found labels of shape " + labels.shape().to_string() +
-                    " for logits of shape " + logits.shape().to_string() +
-                    ", expected one label per row");
+  const std::string found = where + "found labels of shape " + labels.shape().to_string() +
+                            " for logits of shape " + logits.shape().to_string();
+  if (logits.rank() < 2) {
+    throw Error(Category::shape_mismatch, found + ", expected logits [..., rows, classes]");
   }
-}
-
-// The dtype that labels and class numbers meet in: one that holds every class number exactly.
-DType counting_dtype(Var logits) {
-  const DType dtype = logits.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Dim classes = logits.shape()[kClasses];
-  const std::int64_t most = std::int64_t{1} << (mantissa_bits(dtype) + 1);
-  if (classes.is_static() && (classes.size() < 1 || classes.size() > most)) {
-    throw Error(Category::shape_mismatch, "softmax_cross_entropy: found logits of shape " +
-                                              logits.shape().to_string() + ", expected 1 to " +
-                                              std::to_string(most) + " classes");
-  }
-  return dtype;
+  const Shape shape = logits.shape();
+  const Shape rows(std::vector<Dim>(shape.begin(), shape.end() - 1));
+  if (labels.rank() == rows.rank() && labels.shape() == rows) return;
+  const bool is_symbolic =
+      labels.rank() == rows.rank() && !(is_static(logits) && is_static(labels));
+  throw Error(is_symbolic ? Category::symbolic_shape_mismatch : Category::shape_mismatch,
+              found + ", expected one label per row: " + rows.to_string());
 }
 
 }  // namespace
@@ -75,14 +62,13 @@ Var log_softmax(Var x, std::int64_t axis) {
 
 Var softmax_cross_entropy(Var logits, Var labels) {
   check_cross_entropy(logits, labels);
-  const DType counting = counting_dtype(logits);
+  logits = as_rows("softmax_cross_entropy", logits);
   const Var z = shifted("softmax_cross_entropy", logits, kClasses);
   const Var log_total = log(sum(exp(z), {kClasses}, KeepDims::yes));  // [B,1], as all that follow
 
-  const Var label = reshape(convert(labels, counting), {labels.shape()[kRows], 1});
-  const Var classes = iota(logits.builder(), counting, {1, logits.shape()[kClasses]}, kClasses);
-  const Var one_hot = convert(compare(Comparison::EQ, label, classes), logits.dtype());
-  const Var picked = sum(one_hot * z, {kClasses}, KeepDims::yes);
+  const Var is_label =
+      one_hot("softmax_cross_entropy", labels, logits.shape()[kClasses], logits.dtype());
+  const Var picked = sum(is_label * z, {kClasses}, KeepDims::yes);
   return mean(log_total - picked);
 }
 

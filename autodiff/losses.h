@@ -15,13 +15,13 @@ Var softmax(Var x, std::int64_t axis);
 Var log_softmax(Var x, std::int64_t axis);
 
 // The mean over rows of -log_softmax(logits)[row, labels[row]], of rank 0 and logits' dtype.
-// logits: float [B,C], labels: integer [B] in 0 .. C-1; B may be symbolic. Labels are compared as
-// floats with 0 .. C-1, so that only a convert sees an integer; a label out of range selects
-// nothing and must be refused where data is read. The label's logit is picked by a product with 0
-// and 1 (a select would hand its i1 mask to the derivative, which not every device can), so an
+// logits: float [...,C], labels: integer [...] in 0 .. C-1, so [B,C] and [B], or [B,T,C] and [B,T];
+// a row is what stands on the last axis, and B may be symbolic. Labels are compared as floats with
+// 0 .. C-1, so that only a convert sees an integer; a label out of range selects nothing and must
+// be refused where data is read. The label's logit is picked by a product with 0 and 1, so an
 // infinite logit makes the loss NaN. With no rows the loss is NaN. Throws shape_mismatch or
-// symbolic_shape_mismatch for other ranks, unequal row counts, no class, or more classes than
-// floats can count; dtype_mismatch for other dtypes.
+// symbolic_shape_mismatch for logits of rank below 2, labels that are not one per row, no class, or
+// more classes than floats can count; dtype_mismatch for other dtypes.
 Var softmax_cross_entropy(Var logits, Var labels);
 
 // The mean over all elements of (prediction - target)^2, of rank 0. Both have one float type: a

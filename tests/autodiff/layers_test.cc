@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "autodiff/random.h"
 #include "autodiff/tape.h"
@@ -77,10 +78,18 @@ TEST(Linear, Forward_EmitsAPlainProductAndOneAdd) {
   EXPECT_EQ(program.nodes()[1].type, (Type{DType::f32, {kRows, 3}}));
 }
 
+TEST(Linear, LeadingAxes_StayAroundOneProduct) {
+  const Program program = trace(Linear(2, 3), {DType::f32, {kRows, 4, 2}});
+  ASSERT_EQ(program.nodes().size(), 4u);
+  EXPECT_EQ(program.nodes()[0].type, (Type{DType::f32, {kRows * 4, 2}}));
+  EXPECT_EQ(program.nodes()[1].op, Op(DotGeneral{{}, {}, {1}, {0}, DType::f32}));
+  EXPECT_EQ(program.nodes()[3].type, (Type{DType::f32, {kRows, 4, 3}}));
+}
+
 TEST(Linear, ArgumentOutOfItsDomain_Throws) {
   EXPECT_THAT([] { Linear(0, 3); },
-              throws(Category::invalid_argument, "found sizes 0 and 3, expected >= 1"));
-  EXPECT_THAT([] { Linear(3, -1); }, throws(Category::invalid_argument, "found sizes 3 and -1"));
+              throws(Category::invalid_argument, "found the size 0, expected >= 1"));
+  EXPECT_THAT([] { Linear(3, -1); }, throws(Category::invalid_argument, "found the size -1"));
   EXPECT_THAT([] { Linear(3, 3, DType::i32); },
               throws(Category::dtype_mismatch, "found dtype i32, expected a float dtype"));
 }
@@ -88,9 +97,9 @@ TEST(Linear, ArgumentOutOfItsDomain_Throws) {
 TEST(Linear, UnfitInput_Throws) {
   EXPECT_THAT(
       [] {
-        trace(Linear(2, 3), {DType::f32, {5, 4, 2}});
+        trace(Linear(2, 3), {DType::f32, {}});
       },
-      throws(Category::shape_mismatch, "found an input of shape [5, 4, 2], expected rank 2"));
+      throws(Category::shape_mismatch, "Linear: found an input of rank 0"));
   EXPECT_THAT(
       [] {
         trace(Linear(2, 3), {DType::f32, {5, 4}});
@@ -158,6 +167,118 @@ TEST(Sequential, NullLayer_Throws) {
               throws(Category::invalid_argument, "null layer"));
 }
 
+TEST(Sequential, Ids_AreThoseOfItsFirstLayer) {
+  EXPECT_EQ((Sequential{Embedding(7, 4), Linear(4, 7)}.ids()), 7);
+  EXPECT_EQ((Sequential{Linear(4, 7)}.ids()), std::nullopt);
+  EXPECT_EQ(Sequential{}.ids(), std::nullopt);
+}
+
+TEST(Residual, Parameters_KeepTheirNames) {
+  EXPECT_THAT(names(Residual(Sequential{Linear(4, 4)})),
+              ElementsAre("layer0.weight", "layer0.bias"));
+}
+
+TEST(Dropout, Evaluation_IsTheIdentity) {
+  EXPECT_TRUE(trace(Dropout(0.5), {DType::f32, {3}}).nodes().empty());
+}
+
+TEST(Dropout, Training_SelectsAwayWhatLiesBelowTheRate) {
+  Tape tape;
+  const Var x = tape.input("x", {DType::f32, {4}});
+  LayerContext context{Mode::train};
+  context.uniform = [&](const Shape& shape) { return tape.input("u", {DType::f32, shape}); };
+  tape.output("y", Dropout(0.5).forward(x, {}, context));
+  const std::vector<Tensor> in = {Tensor::of<float>({4}, {1, 2, INFINITY, 4}),
+                                  Tensor::of<float>({4}, {0.5, 0.25, 0, 0.75})};
+  EXPECT_EQ(interpret(tape.finish(), in)[0], Tensor::of<float>({4}, {2, 0, 0, 8}));
+}
+
+// x[1,2,2] through attention whose projections are the identity, with that padding.
+Tensor attend(AttentionMask mask, std::vector<std::int32_t> padding) {
+  const MultiHeadAttention layer(2, 1, mask);
+  Tape tape;
+  const Var x = tape.input("x", {DType::f32, {1, 2, 2}});
+  LayerContext context;
+  context.padding = tape.input("padding", {DType::i32, {1, 2}});
+  const std::vector<Var> parameters = declare(tape, layer.parameters());
+  tape.output("y", layer.forward(x, parameters, context));
+  std::vector<Tensor> in = {Tensor::of<float>({1, 2, 2}, {1, 2, 3, 4}),
+                            Tensor::of<std::int32_t>({1, 2}, padding)};
+  for (int i = 0; i < 4; ++i) {
+    in.push_back(Tensor::of<float>({2, 2}, {1, 0, 0, 1}));
+    in.push_back(Tensor::of<float>({1, 2}, {0, 0}));
+  }
+  return interpret(tape.finish(), in)[0];
+}
+
+TEST(MultiHeadAttention, Masks_LeaveTheKeysThatTheySay) {
+  const auto y = [](std::initializer_list<float> values) {
+    return Tensor::of<float>({1, 2, 2}, values);
+  };
+  EXPECT_EQ(attend(AttentionMask::none, {0, 1}), y({3, 4, 3, 4}));
+  EXPECT_EQ(attend(AttentionMask::none, {0, 0}), y({0, 0, 0, 0}));
+  EXPECT_EQ(attend(AttentionMask::causal, {0, 1}), y({0, 0, 3, 4}));
+  EXPECT_EQ(attend(AttentionMask::causal, {1, 0}), y({1, 2, 1, 2}));
+}
+
+TEST(Layers, UnfitUse_Throws) {
+  struct Case {
+    std::function<void()> use;
+    Category category;
+    const char* part;
+  };
+  const Type sequence{DType::f32, {kRows, 4, 6}};
+  const auto attention = [](std::int64_t width, std::int64_t heads) {
+    return MultiHeadAttention(width, heads, AttentionMask::none);
+  };
+  const auto padded = [&](const Shape& shape) {
+    const MultiHeadAttention layer = attention(6, 2);
+    Tape tape;
+    const Var x = tape.input("x", {DType::f32, {3, 4, 6}});
+    LayerContext context;
+    context.padding = tape.input("padding", {DType::f32, shape});
+    layer.forward(x, declare(tape, layer.parameters()), context);
+  };
+  const Case cases[] = {
+      {[] { Dropout(1); }, Category::invalid_argument, "the rate 1.000000, expected one in [0, 1)"},
+      {[] { Dropout(std::nan("")); }, Category::invalid_argument, "the rate nan"},
+      {[] {
+         Tape tape;
+         Dropout(0.5).forward(tape.input("x", {DType::f32, {2}}), {}, {Mode::train});
+       },
+       Category::invalid_argument, "found no source of uniform numbers"},
+      {[] { LayerNorm(0); }, Category::invalid_argument, "LayerNorm: found the size 0"},
+      {[] { RmsNorm(3, 0.0); }, Category::invalid_argument, "RmsNorm: found the epsilon 0.0"},
+      {[&] { trace(LayerNorm(5), sequence); }, Category::shape_mismatch,
+       "found an input of shape [[B], 4, 6], expected a last size of 5"},
+      {[&] {
+         trace(RmsNorm(6), {DType::f32, {}});
+       },
+       Category::shape_mismatch, "rank 0"},
+      {[] { Embedding(0, 3); }, Category::invalid_argument, "Embedding: found the size 0"},
+      {[] { Embedding(3, 3, DType::i32); }, Category::dtype_mismatch, "found dtype i32"},
+      {[&] { trace(Embedding(3, 3), sequence); }, Category::dtype_mismatch,
+       "Embedding: found dtype f32, expected an integer dtype"},
+      {[&] { trace(PositionEmbedding(5, 6), sequence); }, Category::shape_mismatch,
+       "found an input of shape [[B], 4, 6], expected [batch, 5, 6]"},
+      {[&] { attention(6, 4); }, Category::invalid_argument, "found width 6 and 4 heads"},
+      {[&] { attention(6, 0); }, Category::invalid_argument, "found the size 0"},
+      {[&] { trace(attention(4, 2), sequence); }, Category::shape_mismatch,
+       "found an input of shape [[B], 4, 6], expected [batch, length, 4]"},
+      {[&] {
+         padded({4, 3});
+       },
+       Category::shape_mismatch, "found padding of shape [4, 3], expected [3, 4]"},
+      {[&] {
+         padded({kRows, 4});
+       },
+       Category::symbolic_shape_mismatch, "padding of shape [[B], 4]"},
+      {[&] { trace(Residual(Linear(6, 5)), sequence); }, Category::shape_mismatch,
+       "Residual: found a layer from tensor<[B]x4x6xf32> to tensor<[B]x4x5xf32>"},
+  };
+  for (const Case& c : cases) EXPECT_THAT(c.use, throws(c.category, c.part));
+}
+
 TEST(Tape, MovedFrom_StartsAnew) {
   Tape tape;
   const Var x = tape.input("x", {DType::f32, {2}});
@@ -198,7 +319,9 @@ class Scale : public Layer {
   }
 
  private:
-  Var emit(Var x, std::span<const Var> parameters) const override { return x * parameters[0]; }
+  Var emit(Var x, std::span<const Var> parameters, const LayerContext&) const override {
+    return x * parameters[0];
+  }
 };
 
 TEST(Layer, OfAThirdParty_JoinsASequential) {
