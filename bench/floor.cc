@@ -131,4 +131,98 @@ void HandWritten::update(Weights& weights) const {
   }
 }
 
+TransformerProducts::TransformerProducts(const Sizes& sizes)
+    : sizes_(sizes), rows_(sizes.batch * sizes.context) {
+  const auto filled = [](std::int64_t size) {
+    return std::vector<float>(static_cast<std::size_t>(size), 0.01F);
+  };
+  const std::int64_t width = sizes.width;
+  const std::int64_t scores = sizes.batch * sizes.heads * sizes.context * sizes.context;
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    blocks_.push_back({filled(width * 3 * width), filled(width * width), filled(width * 4 * width),
+                       filled(4 * width * width), filled(rows_ * width), filled(rows_ * 3 * width),
+                       filled(scores), filled(rows_ * width), filled(rows_ * 4 * width)});
+  }
+  head_ = filled(width * sizes.vocabulary);
+  x_ = filled(rows_ * width);
+  logits_ = filled(rows_ * sizes.vocabulary);
+  ct_x_ = filled(rows_ * 4 * width);
+  ct_weight_ = filled(4 * width * width);
+  ct_qkv_ = filled(rows_ * 3 * width);
+  ct_scores_ = filled(scores);
+}
+
+void TransformerProducts::linear(const std::vector<float>& x, const std::vector<float>& weight,
+                                 std::int64_t in, std::int64_t out, std::vector<float>& y) const {
+  product(CblasNoTrans, CblasNoTrans, rows_, out, in, x.data(), weight.data(), 0, y.data());
+}
+
+void TransformerProducts::linear_backward(const std::vector<float>& x,
+                                          const std::vector<float>& weight, std::int64_t in,
+                                          std::int64_t out, const std::vector<float>& ct) {
+  product(CblasTrans, CblasNoTrans, in, out, rows_, x.data(), ct.data(), 0, ct_weight_.data());
+  product(CblasNoTrans, CblasTrans, rows_, in, out, ct.data(), weight.data(), 0, ct_x_.data());
+}
+
+// The heads lie beside each other in the rows of queries, keys and values.
+void TransformerProducts::attention(Block& block) const {
+  const auto t = static_cast<blasint>(sizes_.context);
+  const auto width = static_cast<blasint>(sizes_.width);
+  const auto size = static_cast<blasint>(sizes_.width / sizes_.heads);
+  for (std::int64_t i = 0; i < sizes_.batch * sizes_.heads; ++i) {
+    const std::int64_t row = i / sizes_.heads * sizes_.context;
+    const std::int64_t column = i % sizes_.heads * size;
+    const float* q = block.qkv.data() + row * 3 * width + column;
+    float* scores = block.scores.data() + i * t * t;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, t, t, size, 1, q, 3 * width, q + width,
+                3 * width, 0, scores, t);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, t, size, t, 1, scores, t, q + 2 * width,
+                3 * width, 0, block.mixed.data() + row * width + column, width);
+  }
+}
+
+void TransformerProducts::attention_backward(const Block& block) {
+  const auto t = static_cast<blasint>(sizes_.context);
+  const auto width = static_cast<blasint>(sizes_.width);
+  const auto size = static_cast<blasint>(sizes_.width / sizes_.heads);
+  for (std::int64_t i = 0; i < sizes_.batch * sizes_.heads; ++i) {
+    const std::int64_t row = i / sizes_.heads * sizes_.context;
+    const std::int64_t column = i % sizes_.heads * size;
+    const float* q = block.qkv.data() + row * 3 * width + column;
+    const float* ct = block.mixed.data() + row * width + column;  // of the mixture
+    const float* scores = block.scores.data() + i * t * t;
+    float* ct_q = ct_qkv_.data() + row * 3 * width + column;
+    float* ct_scores = ct_scores_.data() + i * t * t;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, t, t, size, 1, ct, width, q + 2 * width,
+                3 * width, 0, ct_scores, t);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, t, size, t, 1, scores, t, ct, width, 0,
+                ct_q + 2 * width, 3 * width);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, t, size, t, 1, ct_scores, t, q + width,
+                3 * width, 0, ct_q, 3 * width);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, t, size, t, 1, ct_scores, t, q, 3 * width,
+                0, ct_q + width, 3 * width);
+  }
+}
+
+void TransformerProducts::step() {
+  const std::int64_t width = sizes_.width;
+  for (Block& block : blocks_) {
+    linear(block.x, block.joint, width, 3 * width, block.qkv);
+    attention(block);
+    linear(block.mixed, block.join, width, width, ct_x_);
+    linear(block.x, block.up, width, 4 * width, block.hidden);
+    linear(block.hidden, block.down, 4 * width, width, ct_x_);
+  }
+  linear(x_, head_, width, sizes_.vocabulary, logits_);
+  linear_backward(x_, head_, width, sizes_.vocabulary, logits_);
+  for (std::size_t i = blocks_.size(); i-- > 0;) {
+    Block& block = blocks_[i];
+    linear_backward(block.hidden, block.down, 4 * width, width, block.x);
+    linear_backward(block.x, block.up, width, 4 * width, block.hidden);
+    linear_backward(block.mixed, block.join, width, width, block.x);
+    attention_backward(block);
+    linear_backward(block.x, block.joint, width, 3 * width, ct_qkv_);
+  }
+}
+
 }  // namespace mulgrad::bench

@@ -47,6 +47,37 @@ class HandWritten {
   std::int64_t count_ = 0;
 };
 
+// The products alone of a character transformer's step, forward and backward, without anything
+// between them: per block one product for queries, keys and values, one for each head's scores and
+// mixture, one to join the heads, two around the GELU; and the head. The embedding is a lookup.
+class TransformerProducts {
+ public:
+  struct Sizes {
+    std::int64_t layers, width, heads, context, batch, vocabulary;
+  };
+  explicit TransformerProducts(const Sizes& sizes);
+  void step();
+
+ private:
+  struct Block {
+    std::vector<float> joint, join, up, down;          // weights
+    std::vector<float> x, qkv, scores, mixed, hidden;  // what products read and write
+  };
+  // y[rows,out] = x[rows,in] weight, and backward from the cotangent of y.
+  void linear(const std::vector<float>& x, const std::vector<float>& weight, std::int64_t in,
+              std::int64_t out, std::vector<float>& y) const;
+  void linear_backward(const std::vector<float>& x, const std::vector<float>& weight,
+                       std::int64_t in, std::int64_t out, const std::vector<float>& ct);
+  void attention(Block& block) const;
+  void attention_backward(const Block& block);
+
+  Sizes sizes_;
+  std::int64_t rows_;
+  std::vector<Block> blocks_;
+  std::vector<float> head_, x_, logits_;
+  std::vector<float> ct_x_, ct_weight_, ct_qkv_, ct_scores_;  // shared scratch
+};
+
 // The threads of BLAS itself, in products called from here.
 void use_blas_threads(int threads);
 
