@@ -31,12 +31,15 @@ Dataset make_dataset(Tensor inputs, Tensor targets) {
                                               std::to_string(targets.sizes()[0]) +
                                               " of targets, expected as many");
   }
-  const bool labels = targets.dtype() == DType::i32 && targets.rank() == 1;
-  if (!is_float(inputs.dtype()) || (!labels && targets.dtype() != inputs.dtype())) {
+  const auto fits = [](const Tensor& tensor) {
+    return is_float(tensor.dtype()) || tensor.dtype() == DType::i32;
+  };
+  const bool both_float = is_float(inputs.dtype()) && is_float(targets.dtype());
+  if (!fits(inputs) || !fits(targets) || (both_float && targets.dtype() != inputs.dtype())) {
     throw Error(Category::dtype_mismatch,
                 "found inputs " + inputs.type().to_string() + " and targets " +
                     targets.type().to_string() +
-                    ", expected float inputs and i32 labels [rows] or targets of the same dtype");
+                    ", expected floats or i32 ids, and i32 labels or floats of the same dtype");
   }
   return {std::move(inputs), std::move(targets)};
 }
@@ -160,15 +163,16 @@ void take_rows(const Tensor& tensor, std::span<const std::int64_t> indices, Tens
 }
 
 double accuracy(const Tensor& scores, const Tensor& labels) {
-  if (scores.rank() != 2 || labels.rank() != 1 || labels.dtype() != DType::i32 ||
-      labels.sizes()[0] != scores.sizes()[0] || scores.sizes()[1] == 0) {
+  if (scores.rank() < 2 || labels.dtype() != DType::i32 ||
+      !std::ranges::equal(labels.sizes(), scores.sizes().first(scores.sizes().size() - 1)) ||
+      scores.sizes().back() == 0) {
     throw Error(Category::shape_mismatch,
                 "found scores " + scores.type().to_string() + " and labels " +
                     labels.type().to_string() +
-                    ", expected [rows, classes] and i32 [rows], at least one class");
+                    ", expected [..., classes] and i32 [...], at least one class");
   }
   if (labels.elements() == 0) return std::numeric_limits<double>::quiet_NaN();
-  const auto classes = static_cast<std::ptrdiff_t>(scores.sizes()[1]);
+  const auto classes = static_cast<std::ptrdiff_t>(scores.sizes().back());
   const std::vector<double> values = scores.to_doubles();
   std::int64_t right = 0;
   for (std::int64_t row = 0; row < labels.elements(); ++row) {

@@ -11,8 +11,9 @@
 
 namespace mulgrad {
 
-// inputs: [rows, ...] of a float dtype. targets: [rows] of class labels (i32), or [rows, ...] of
-// the inputs' dtype for regression.
+// inputs: [rows, ...] of a float dtype, or ids in i32, as embeddings take them. targets: class
+// labels in i32, [rows] or, for rows that are sequences, [rows, ...]; or [rows, ...] of a float
+// dtype, that of float inputs, for regression.
 struct Dataset {
   Tensor inputs;
   Tensor targets;
@@ -49,9 +50,9 @@ Tensor take_rows(const Tensor& tensor, std::span<const std::int64_t> indices);
 // dtype_mismatch for another type.
 void take_rows(const Tensor& tensor, std::span<const std::int64_t> indices, Tensor& result);
 
-// The fraction of rows of `scores` [rows, classes] whose first largest entry is the label; a row
-// that holds a NaN has none. NaN for no rows. Throws shape_mismatch for other ranks, unequal row
-// counts, no class, and labels that are not i32.
+// The fraction of rows of `scores` [..., classes] whose first largest entry is the label, one of
+// [...]; a row that holds a NaN has none. NaN for no rows. Throws shape_mismatch for scores of rank
+// below 2, labels that are not one per row, no class, and labels that are not i32.
 double accuracy(const Tensor& scores, const Tensor& labels);
 
 }  // namespace mulgrad

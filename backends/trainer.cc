@@ -23,6 +23,22 @@ Type batched(const Tensor& tensor) {
   return {tensor.dtype(), shape};
 }
 
+// Throws invalid_data naming the first row with an element that is not in [0, bound).
+void expect_below(const Tensor& values, std::int64_t bound, const char* what) {
+  const auto fits = [bound](std::int64_t value) { return value >= 0 && value < bound; };
+  // Every step comes here, so what data sets hold is looked at without a detour.
+  if (values.dtype() == DType::i32 && std::ranges::all_of(values.data<std::int32_t>(), fits))
+    return;
+  for (std::int64_t i = 0; i < values.elements(); ++i) {
+    const std::int64_t value = values.element(i).as_int();
+    if (fits(value)) continue;
+    const std::int64_t row = i / (values.elements() / values.sizes()[0]);
+    throw Error(Category::invalid_data, "row " + std::to_string(row) + ": found the " + what + " " +
+                                            std::to_string(value) + ", expected one in [0, " +
+                                            std::to_string(bound) + ")");
+  }
+}
+
 }  // namespace
 
 Trainer::Impl::Impl(Sequential m, Loss l, std::shared_ptr<const Optimizer> o, TrainerOptions t)
@@ -72,8 +88,8 @@ Trainer::Impl::Compiled& Trainer::Impl::compile(const Dataset& data) {
   Tape evaluation("evaluate");
   const std::vector<Var> values = declare(evaluation);
   const Var outputs = model.forward(evaluation.input("x", x), values);
-  const bool labels = !is_float(y.dtype) && outputs.rank() == 2;
-  const std::int64_t classes = labels ? outputs.shape()[1].size() : 0;
+  const bool labels = !is_float(y.dtype) && outputs.rank() == y.rank() + 1;
+  const std::int64_t classes = labels ? outputs.shape()[y.rank()].size() : 0;
   const Var loss_value = loss(outputs, evaluation.input("y", y));
   if (!(loss_value.shape() == Shape{}) && !(loss_value.shape() == Shape{1, 1})) {
     throw Error(Category::invalid_loss_output, "found a loss of shape " +
@@ -108,15 +124,14 @@ CpuFunction Trainer::Impl::function(Program program) const {
   return {std::move(program), options.target, default_pipeline(options.target, Slot::forward)};
 }
 
-void Trainer::Impl::check_labels(const Dataset& data) const {
-  if (compiled->classes == 0) return;
-  for (std::int64_t row = 0; row < data.targets.elements(); ++row) {
-    const std::int64_t label = data.targets.element(row).as_int();
-    if (label >= 0 && label < compiled->classes) continue;
-    throw Error(Category::invalid_data, "row " + std::to_string(row) + ": found the label " +
-                                            std::to_string(label) + ", expected one in [0, " +
-                                            std::to_string(compiled->classes) + ")");
-  }
+void Trainer::Impl::check_ids(const Tensor& inputs) const {
+  const auto ids = model.ids();
+  if (ids && !is_float(inputs.dtype())) expect_below(inputs, *ids, "id");
+}
+
+void Trainer::Impl::check_data(const Dataset& data) const {
+  check_ids(data.inputs);
+  if (compiled->classes > 0) expect_below(data.targets, compiled->classes, "label");
 }
 
 std::span<const Tensor> Trainer::Impl::values() const {
@@ -149,7 +164,7 @@ void Trainer::Impl::restore(Start from) {
 std::vector<PartMean> Trainer::Impl::losses(const Dataset& data) {
   constexpr std::int64_t kParts = 32;
   Compiled& self = compile(data);
-  check_labels(data);
+  check_data(data);
   const std::int64_t rows = data.rows();
   const std::int64_t per_part = std::clamp<std::int64_t>(rows / kParts, 1, kRowsPerRun);
   std::vector<Tensor> arguments(values().begin(), values().end());
@@ -184,13 +199,14 @@ double Trainer::step(const Dataset& batch) {
     throw Error(Category::invalid_argument, "found a batch of 0 rows, expected at least one");
   }
   Impl::Compiled& compiled = impl_->compile(batch);
-  impl_->check_labels(batch);
+  impl_->check_data(batch);
   const Tensor data[] = {batch.inputs, batch.targets};
   return compiled.session.step(data);
 }
 
 Tensor Trainer::predict(const Tensor& inputs) {
   Impl& self = *impl_;
+  self.check_ids(inputs);
   if (!self.predictor) {
     self.predictor = self.function(self.prediction_program(inputs));
   }

@@ -83,12 +83,13 @@ class Trainer {
   void stop();
 
   // One step on these rows; returns the loss. Throws invalid_argument for no rows, invalid_data for
-  // a label outside the model's classes, invalid_loss_output for a loss that is no scalar,
-  // non_finite_loss (parameters stay as before the step; the message names the step and the first
-  // node that made a NaN or an infinity), unsupported_operator when the target cannot.
+  // a label outside the model's classes or an id outside its ids, invalid_loss_output for a loss
+  // that is no scalar, non_finite_loss (parameters stay as before the step; the message names the
+  // step and the first node that made a NaN or an infinity), unsupported_operator when the target
+  // cannot.
   double step(const Dataset& batch);
 
-  // The model's outputs for any number of rows.
+  // The model's outputs for any number of rows. Throws invalid_data for an id outside the model's.
   Tensor predict(const Tensor& inputs);
   // The mean loss over the rows of `data`; NaN for no rows.
   double loss(const Dataset& data);

@@ -102,7 +102,7 @@ EpochReport report_of(Trainer& trainer, Trainer::Impl& self, const FitOptions& o
   if (self.compiled->classes > 0) {
     const double share =
         accuracy(trainer.predict(options.validation->inputs), options.validation->targets);
-    const std::int64_t rows = options.validation->rows();
+    const std::int64_t rows = options.validation->targets.elements();
     report.validation_accuracy = share;
     report.validation_accuracy_interval =
         wilson_interval(std::llround(share * static_cast<double>(rows)), rows);
@@ -138,7 +138,7 @@ std::vector<EpochReport> Trainer::fit(const Dataset& train, const FitOptions& op
         std::to_string(fit.rows) + " of the epoch in progress");
   }
   self.compile(train);
-  self.check_labels(train);
+  self.check_data(train);
   Batches batches(train);
   ProgressLine progress(options.progress, options.epochs, rows);
   const auto is_stale = [&] {

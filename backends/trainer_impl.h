@@ -47,7 +47,8 @@ struct Trainer::Impl {
   const Program& prediction_program(const Tensor& x);
   CpuFunction function(Program program) const;
   Program trace_prediction(const Tensor& x) const;
-  void check_labels(const Dataset& data) const;
+  void check_ids(const Tensor& inputs) const;
+  void check_data(const Dataset& data) const;
 
   // Of the parameters, in their order.
   std::span<const Tensor> values() const;

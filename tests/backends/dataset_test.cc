@@ -68,12 +68,25 @@ TEST(Dataset, MismatchedRowsOrDtypes_AreErrors) {
             }).category(),
             Category::dtype_mismatch);
   EXPECT_EQ(error_of([] {
-              make_dataset(Tensor(DType::i32, {3, 2}), Tensor(DType::i32, {3}));
+              make_dataset(Tensor(DType::i64, {3, 2}), Tensor(DType::i32, {3}));
+            }).category(),
+            Category::dtype_mismatch);
+  EXPECT_EQ(error_of([] {
+              make_dataset(Tensor(DType::f32, {3, 2}), Tensor(DType::i1, {3}));
             }).category(),
             Category::dtype_mismatch);
   EXPECT_EQ(
       error_of([] { make_dataset(Tensor(DType::f32, {}), Tensor(DType::i32, {3})); }).category(),
       Category::shape_mismatch);
+}
+
+TEST(Dataset, SequencesOfIds_HaveALabelPerPlace) {
+  const Dataset data = make_dataset(Tensor::of<std::int32_t>({2, 2}, {1, 2, 3, 4}),
+                                    Tensor::of<std::int32_t>({2, 2}, {2, 3, 4, 5}));
+  const std::int64_t second = 1;
+  const Dataset taken = data.take({&second, 1});
+  EXPECT_EQ(taken.inputs, Tensor::of<std::int32_t>({1, 2}, {3, 4}));
+  EXPECT_EQ(taken.targets, Tensor::of<std::int32_t>({1, 2}, {4, 5}));
 }
 
 TEST(Dataset, RankZero_IsAShapeMismatch) {
@@ -121,6 +134,13 @@ TEST(Accuracy, CountsTheFirstLargestEntry) {
   EXPECT_EQ(error_of([&] {
               accuracy(Tensor(DType::f32, {2, 0}), Tensor(DType::i32, {2}));
             }).category(),
+            Category::shape_mismatch);
+}
+
+TEST(Accuracy, ScoresOfSequences_CountEveryPlace) {
+  const Tensor scores = Tensor::of<float>({2, 2, 2}, {1, 2, 5, 5, 0, -1, 3, 4});
+  EXPECT_DOUBLE_EQ(accuracy(scores, Tensor::of<std::int32_t>({2, 2}, {1, 0, 1, 1})), 3.0 / 4);
+  EXPECT_EQ(error_of([&] { accuracy(scores, Tensor(DType::i32, {4})); }).category(),
             Category::shape_mismatch);
 }
 

@@ -256,6 +256,32 @@ TEST(Trainer, LabelOutOfRange_NamesRowAndLabel) {
   EXPECT_EQ(trainer.values(), before);
 }
 
+TEST(Trainer, SequencesOfIds_AreLearnedPlaceByPlace) {
+  // The next id follows from the one before: 0 1 2 0 1 2 ...
+  const Dataset data = make_dataset(Tensor::of<std::int32_t>({2, 4}, {0, 1, 2, 0, 1, 2, 0, 1}),
+                                    Tensor::of<std::int32_t>({2, 4}, {1, 2, 0, 1, 2, 0, 1, 2}));
+  Trainer trainer(Sequential{Embedding(3, 8), Linear(8, 3)}, softmax_cross_entropy,
+                  AdamW({.rate = 0.1}), {.batch_size = 2});
+  const std::vector<EpochReport> reports = trainer.fit(data, {.epochs = 30, .validation = data});
+  EXPECT_LT(reports.back().loss, reports.front().loss / 2);
+  EXPECT_EQ(reports.back().validation_accuracy, 1.0);
+
+  for (const bool id : {true, false}) {
+    Dataset wrong = data;
+    (id ? wrong.inputs : wrong.targets).data<std::int32_t>()[6] = 3;
+    const std::string message =
+        std::string("row 1: found the ") + (id ? "id" : "label") + " 3, expected one in [0, 3)";
+    for (const std::function<void()>& call : std::vector<std::function<void()>>{
+             [&] { trainer.step(wrong); }, [&] { trainer.loss(wrong); },
+             [&] { trainer.fit(wrong, {.epochs = 31}); }}) {
+      EXPECT_THAT(error_of(call).what(), HasSubstr(message));
+    }
+  }
+  Tensor ids = data.inputs;
+  ids.data<std::int32_t>()[0] = -1;
+  EXPECT_EQ(error_of([&] { trainer.predict(ids); }).category(), Category::invalid_data);
+}
+
 TEST(Trainer, LossThatIsNoScalar_IsInvalidLossOutput) {
   Trainer trainer(network(DType::f32), [](Var scores, Var) { return scores; }, SGD({.rate = 0.1}),
                   {});
