@@ -49,7 +49,7 @@ namespace mulgrad {
   X(invalid_name)      /* a name outside [A-Za-z_][A-Za-z0-9_.$-]*, or used twice */        \
   X(invalid_data)      /* data out of range: a label, a ragged row */                       \
   X(non_finite_loss)   /* training met a NaN or infinite loss */                            \
-  X(invalid_target)    /* compiled code or a pass left something the target refuses */
+  X(invalid_target)    /* a pass left what the target refuses, or its JSON is wrong */
 
 enum class Category : std::uint8_t {
 #define X(name) name,

@@ -40,11 +40,24 @@ double flops_of(const Program& program, const Node& node) {
   }
 }
 
+Work operator*(const Work& work, double times) {
+  return {work.flops * times, work.bytes * times, work.constant_bytes * times};
+}
+
+Work& operator+=(Work& total, const Work& work) {
+  total.flops += work.flops;
+  total.bytes += work.bytes;
+  total.constant_bytes += work.constant_bytes;
+  return total;
+}
+
 // The fate of one source node while the steps are read.
 struct Fate {
   std::vector<std::string> rules;
   Numerics numerics;
-  std::string reason;
+  std::int64_t work_factor = 1;
+  std::string declined;  // why the last pass that was for it left it
+  std::string reason;    // why the target refuses it
 };
 
 class ArtifactCoverage {
@@ -59,18 +72,22 @@ class ArtifactCoverage {
     reached_ = reachable_nodes(artifact_.source);
     for (const PassReport& pass : covered.passes) {
       for (const TouchedNode& touched : pass.touched) read(pass.name, touched);
+      for (const Declined& declined : pass.declined) {
+        fates_[static_cast<std::size_t>(declined.node)].declined = declined.reason;
+      }
     }
     read_lowered();
   }
 
   void report(Coverage& coverage) {
-    using Key = std::tuple<OpKind, NodeFate, std::vector<std::string>, std::string, std::string>;
+    using Key = std::tuple<OpKind, NodeFate, std::vector<std::string>, std::string, std::int64_t,
+                           std::string>;
     std::map<Key, CoverageRow> rows;
     for (std::size_t i = 0; i < fates_.size(); ++i) {
       if (!reached_[i]) continue;
       const Fate& fate = fates_[i];
       const OpKind kind = kind_of(artifact_.source.nodes()[i].op);
-      CoverageRow row{artifact_.name, kind, NodeFate::native, 0, {}, {}, {}};
+      CoverageRow row{artifact_.name, kind, NodeFate::native, 0, {}, {}, 1, {}};
       if (!fate.reason.empty()) {
         row.fate = NodeFate::unsupported;
         row.reason = fate.reason;
@@ -78,8 +95,9 @@ class ArtifactCoverage {
         row.fate = NodeFate::rewritten;
         row.rules = fate.rules;
         row.numerics = fate.numerics;
+        row.work_factor = fate.work_factor;
       }
-      Key key{kind, row.fate, row.rules, row.numerics.to_string(), row.reason};
+      Key key{kind, row.fate, row.rules, row.numerics.to_string(), row.work_factor, row.reason};
       rows.emplace(std::move(key), std::move(row)).first->second.count += multiplicity_;
     }
     for (auto& [key, row] : rows) coverage.rows.push_back(std::move(row));
@@ -91,8 +109,11 @@ class ArtifactCoverage {
     for (auto& [source, refusal] : unsupported_) {
       coverage.unsupported.push_back(std::move(refusal));
     }
-    add(coverage.before, work(artifact_.source));
-    add(coverage.after, work(artifact_.program));
+    const auto times = static_cast<double>(multiplicity_);
+    const WorkRow& row = coverage.work.emplace_back(
+        WorkRow{artifact_.name, work(artifact_.source) * times, work(artifact_.program) * times});
+    coverage.before += row.before;
+    coverage.after += row.after;
   }
 
  private:
@@ -102,6 +123,7 @@ class ArtifactCoverage {
       fate.rules.push_back(pass);
     }
     fate.numerics = fate.numerics | touched.numerics;
+    fate.work_factor = std::max(fate.work_factor, touched.work_factor);
   }
 
   void read_lowered() {
@@ -124,17 +146,12 @@ class ArtifactCoverage {
       if (origin != kNoOrigin) {
         std::string& first = fates_[static_cast<std::size_t>(origin)].reason;
         if (!first.empty()) continue;  // one reason per source node
+        const std::string& declined = fates_[static_cast<std::size_t>(origin)].declined;
+        if (!declined.empty()) *reason += "; " + declined;
         first = *reason;
       }
       unsupported_.push_back({origin, {artifact_.label(i), *reason}});
     }
-  }
-
-  void add(Work& total, const Work& once) const {
-    const auto times = static_cast<double>(multiplicity_);
-    total.flops += once.flops * times;
-    total.bytes += once.bytes * times;
-    total.constant_bytes += once.constant_bytes * times;
   }
 
   const Artifact& artifact_;
@@ -232,6 +249,7 @@ std::string Coverage::print() const {
     std::string how = row.reason;
     for (const std::string& rule : row.rules) how += (how.empty() ? "" : ", ") + rule;
     if (row.fate == NodeFate::rewritten) how += " " + row.numerics.to_string();
+    if (row.work_factor != 1) how += ", " + std::to_string(row.work_factor) + " times the work";
     lines.push_back({row.artifact, op_text(row.kind), std::to_string(row.count),
                      std::string(to_string(row.fate)), how});
   }
@@ -241,10 +259,14 @@ std::string Coverage::print() const {
     lines.push_back({row.artifact, op_text(row.kind), std::to_string(row.count)});
   }
   text += align(lines) + "\n";
-  lines = {{"work", "before", "after"},
-           {"floating-point operations", number(before.flops), number(after.flops)},
-           {"bytes moved", number(before.bytes), number(after.bytes)},
-           {"constant bytes", number(before.constant_bytes), number(after.constant_bytes)}};
+  lines = {{"work", "flops before", "flops after", "bytes before", "bytes after",
+            "constant bytes before", "constant bytes after"}};
+  const auto add_work = [&](const std::string& name, const Work& from, const Work& to) {
+    lines.push_back({name, number(from.flops), number(to.flops), number(from.bytes),
+                     number(to.bytes), number(from.constant_bytes), number(to.constant_bytes)});
+  };
+  for (const WorkRow& row : work) add_work(row.artifact, row.before, row.after);
+  add_work("all", before, after);
   text += align(lines);
   if (!unsupported.empty()) text += "\nunsupported:\n";
   for (const Refusal& refusal : unsupported) {
@@ -277,6 +299,7 @@ std::string Coverage::json() const {
                             {"reassociates", row.numerics.reassociates},
                             {"needs_exact_product", row.numerics.needs_exact_product},
                             {"ulp", row.numerics.ulp}};
+      object["work_factor"] = row.work_factor;
     }
     if (row.fate == NodeFate::unsupported) object["reason"] = row.reason;
     result["rows"].push_back(std::move(object));
@@ -286,7 +309,15 @@ std::string Coverage::json() const {
     result["emitted"].push_back(
         {{"artifact", row.artifact}, {"op", op_text(row.kind)}, {"nodes", row.count}});
   }
-  result["work"] = {{"before", work_object(before)}, {"after", work_object(after)}};
+  Json artifacts = Json::array();
+  for (const WorkRow& row : work) {
+    artifacts.push_back({{"artifact", row.artifact},
+                         {"before", work_object(row.before)},
+                         {"after", work_object(row.after)}});
+  }
+  result["work"] = {{"before", work_object(before)},
+                    {"after", work_object(after)},
+                    {"artifacts", std::move(artifacts)}};
   result["unsupported"] = Json::array();
   for (const Refusal& refusal : unsupported) {
     result["unsupported"].push_back({{"node", refusal.label}, {"reason", refusal.reason}});

@@ -30,7 +30,8 @@ struct CoverageRow {
   std::int64_t count;
   std::vector<std::string> rules;  // rewritten: the passes in the order in which they applied
   Numerics numerics;               // rewritten: the union over the rules
-  std::string reason;              // unsupported
+  std::int64_t work_factor;        // rewritten: the largest of the rules' regions, mostly 1
+  std::string reason;              // unsupported: of the target, and of the pass that left it
 };
 
 struct EmittedRow {
@@ -53,12 +54,20 @@ struct Work {
 };
 Work work(const Program& program);  // throws unresolved_symbolic_shape for a program not bound
 
+// Of one artifact, counted `multiplicity` times.
+struct WorkRow {
+  std::string artifact;
+  Work before;
+  Work after;
+};
+
 struct Coverage {
   std::string target;
   std::vector<CoverageRow> rows;     // by artifact, then in the order of the op list
   std::vector<EmittedRow> emitted;   // nodes of the programs after the passes, likewise
   std::vector<Refusal> unsupported;  // every one, a shared artifact's once
-  Work before;
+  std::vector<WorkRow> work;         // by artifact
+  Work before;                       // the sums
   Work after;
 
   std::int64_t count(NodeFate fate) const;
@@ -67,11 +76,12 @@ struct Coverage {
   // The same as one JSON object, indented, ending in a newline:
   //   target       the name
   //   nodes        {native, rewritten, unsupported}: the counts
-  //   rows         [{artifact, op, fate, nodes}]; rewritten: also rules [names] and numerics
-  //                {sign_of_zero, finite_only, reassociates, needs_exact_product, ulp};
-  //                unsupported: also reason
+  //   rows         [{artifact, op, fate, nodes}]; rewritten: also rules [names], numerics
+  //                {sign_of_zero, finite_only, reassociates, needs_exact_product, ulp} and
+  //                work_factor; unsupported: also reason
   //   emitted      [{artifact, op, nodes}]
-  //   work         {before, after}, each {flops, bytes, constant_bytes}
+  //   work         {before, after, artifacts: [{artifact, before, after}]}, where before and after
+  //                are {flops, bytes, constant_bytes}
   //   unsupported  [{node, reason}]
   std::string json() const;
 };

@@ -326,6 +326,10 @@ Outcome legalize_program(const Program& program, const Target& target) {
     withdrawn = true;
   }
   if (withdrawn) result = apply_rules(program, candidates);
+  for (const Candidate& candidate : candidates) {
+    const auto* why = std::get_if<std::string>(&candidate.choice);
+    if (why != nullptr && *why != kNoRule) result.declined.push_back({candidate.node, *why});
+  }
   return {std::move(candidates), std::move(result)};
 }
 

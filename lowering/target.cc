@@ -12,26 +12,13 @@ namespace {
 const DTypeSet kReal{DType::f32, DType::f64};
 const DTypeSet kLogical{DType::i1};
 
-// The table of a device with products and elementwise kernels.
-OpSupport matmul_support(OpKind kind) {
-  OpSupport support{kReal, kReal, {}, OperandForm::plain, ProductForm::plain};
-  switch (kind) {
-    case OpKind::Compare:
-    case OpKind::IsFinite:
-      support.results = kLogical;
-      break;
-    case OpKind::And:
-    case OpKind::Or:
-    case OpKind::Not:
-      support.operands = support.results = kLogical;
-      break;
-    case OpKind::Convert:
-      support.operands = kReal | kLogical;
-      support.from_inputs = DTypeSet::integers();
-      break;
-    default:
-      break;
-  }
+// Everything that the op could have.
+OpSupport full_support(OpKind kind) {
+  OpSupport support;
+  const OpInfo& op = info(kind);
+  if (op.arity == 0) support.operands = {};
+  if (op.op_class != OpClass::elementwise) support.operand_form = OperandForm::plain;
+  if (kind != OpKind::DotGeneral) support.product_form = ProductForm::plain;
   return support;
 }
 
@@ -85,6 +72,29 @@ std::optional<std::string> product_refusal(const Program& program, const Node& n
 
 }  // namespace
 
+OpSupport matmul_support(OpKind kind) {
+  OpSupport support{kReal, kReal, {}, OperandForm::plain, ProductForm::plain};
+  if (info(kind).arity == 0) support.operands = {};
+  switch (kind) {
+    case OpKind::Compare:
+    case OpKind::IsFinite:
+      support.results = kLogical;
+      break;
+    case OpKind::And:
+    case OpKind::Or:
+    case OpKind::Not:
+      support.operands = support.results = kLogical;
+      break;
+    case OpKind::Convert:
+      support.operands = kReal | kLogical;
+      support.from_inputs = DTypeSet::integers();
+      break;
+    default:
+      break;
+  }
+  return support;
+}
+
 DTypeSet DTypeSet::all() {
   DTypeSet result;
 #define X(name, storage) result.bits_ |= bit(DType::name);
@@ -100,6 +110,11 @@ DTypeSet DTypeSet::integers() {
 
 DTypeSet DTypeSet::operator|(DTypeSet other) const {
   other.bits_ |= bits_;
+  return other;
+}
+
+DTypeSet DTypeSet::operator&(DTypeSet other) const {
+  other.bits_ &= bits_;
   return other;
 }
 
@@ -142,14 +157,14 @@ Target Target::matmul_batched() {
 Target Target::cpu() {
   Target target("cpu", DTypeSet::all());
   for (const OpInfo& op : all_ops()) {
-    if (op.kind != OpKind::Custom) target.ops_[op.kind] = {};
+    if (op.kind != OpKind::Custom) target.ops_[op.kind] = full_support(op.kind);
   }
   return target;
 }
 
 Target Target::of_ops(std::string name, std::span<const OpKind> kinds) {
   Target target(std::move(name), DTypeSet::all());
-  for (const OpKind kind : kinds) target.ops_[kind] = {};
+  for (const OpKind kind : kinds) target.ops_[kind] = full_support(kind);
   return target;
 }
 

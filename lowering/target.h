@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/program.h"
@@ -27,6 +28,7 @@ class DTypeSet {
 
   bool contains(DType dtype) const { return (bits_ & bit(dtype)) != 0; }
   DTypeSet operator|(DTypeSet other) const;
+  DTypeSet operator&(DTypeSet other) const;
   bool operator==(const DTypeSet&) const = default;
   // "f32, f64".
   std::string to_string() const;
@@ -60,6 +62,10 @@ struct OpSupport {
   bool operator==(const OpSupport&) const = default;
 };
 
+// The row of the op as all matmul targets have it: f32 and f64, i1 where matmul_only lets it live,
+// operands and products plain.
+OpSupport matmul_support(OpKind kind);
+
 class Target {
  public:
   // Fill, constant, plain products in f32 and f64, elementwise ops, reshape and transpose. i1 lives
@@ -74,12 +80,39 @@ class Target {
   static Target cpu();
   // Exactly the given kinds, in any form.
   static Target of_ops(std::string name, std::span<const OpKind> kinds);
+  // A device described by a JSON object:
+  //   {
+  //     "name": "my_npu",              required
+  //     "base": "matmul_only",         a built-in target, whose rows come first; without it none
+  //     "interface": ["f32", "i32"],   dtypes of inputs and outputs of programs; else as the base,
+  //                                    or all
+  //     "without": ["exponential"],    rows that go, by the names of ops without dialect
+  //     "ops": {                       rows that come, or change where there is one
+  //       "dot_general": {"product": "batched"},
+  //       "convert": {"dtypes": ["f32", "i1"], "results": ["f32"], "from_inputs": ["i32"]},
+  //       "add": {"operands": "any"}
+  //     },
+  //     "dtypes": ["f32", "i32", "i1"]  what the device knows at all: every list above and of the
+  //                                     base is cut to it, and rows that are left without go
+  //   }
+  // The keys of a row are the fields of OpSupport: dtypes (of operands), results, from_inputs,
+  // operands (plain or any) and product (plain, batched or any). What a row does not say is as in
+  // the base, or as matmul_support() has it. Throws Error located as "file:line:col": parse_error
+  // for malformed JSON, a key that comes twice, nesting beyond the format and a value of another
+  // kind; invalid_target for a missing name and for keys, bases, ops and dtypes that do not exist
+  // or do not fit.
+  static Target from_json(std::string_view text, std::string_view file = "<json>");
+  // The same of a file; io_error where it cannot be read.
+  static Target from_json_file(const std::string& path);
+  // What from_json reads back as an equal target, but for custom ops, which JSON cannot say.
+  std::string to_json() const;
   // What a HandlerRegistry has handlers for, in any form.
   template <class Registry>
   static Target of(const Registry& registry) {
     return of_ops("registry", registry.ops());
   }
 
+  bool operator==(const Target&) const = default;
   const std::string& name() const { return name_; }
   bool has(OpKind kind) const { return ops_.count(kind) != 0; }
   // Slice, and concatenate to put the parts together again.

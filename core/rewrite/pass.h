@@ -29,10 +29,17 @@ struct Region {
   std::int64_t work_factor = 1;
 };
 
+// A node that a pass is for and left as it was.
+struct Declined {
+  std::int64_t node;  // of the pass's input program
+  std::string reason;
+};
+
 struct PassResult {
   Program program;
   std::vector<Region> regions;
-  bool changed = false;  // false exactly when `program` equals the input
+  bool changed = false;                 // false exactly when `program` equals the input
+  std::vector<Declined> declined = {};  // where there is more to say than that no rule exists
 };
 
 // A named condition on a program: what a pass needs or leaves. `violation` says what is wrong, with

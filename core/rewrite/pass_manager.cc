@@ -286,6 +286,14 @@ std::vector<TouchedNode> touched_nodes(const Program& before, const PassResult& 
   return nodes;
 }
 
+std::vector<Declined> by_origin(std::vector<Declined> declined, const Program& before) {
+  for (Declined& left : declined) {
+    left.node = before.origins()[static_cast<std::size_t>(left.node)];
+  }
+  std::erase_if(declined, [](const Declined& left) { return left.node == kNoOrigin; });
+  return declined;
+}
+
 }  // namespace
 
 PipelineResult run_passes(const Program& program, Slot slot, std::span<const Pass> passes,
@@ -315,7 +323,8 @@ PipelineResult run_passes(const Program& program, Slot slot, std::span<const Pas
     std::vector<TouchedNode> touched =
         touched_nodes(pipeline.program, result, program.nodes().size());
     pipeline.passes.push_back({pass.name, position, result.changed, taken.count(),
-                               std::move(result.regions), std::move(touched)});
+                               std::move(result.regions), std::move(touched),
+                               by_origin(std::move(result.declined), pipeline.program)});
     pipeline.program = std::move(result.program);
   }
   return pipeline;

@@ -28,6 +28,7 @@ struct PassReport {
   std::vector<Region> regions;  // indices refer to this pass's own input and output
   // Those that a region replaces a descendant of, or that left their last descendant; ascending.
   std::vector<TouchedNode> touched;
+  std::vector<Declined> declined;  // by nodes of the pipeline's program; those made for none go
 };
 
 struct PipelineResult {

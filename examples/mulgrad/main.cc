@@ -58,7 +58,9 @@ Target parse_target(const std::string& name) {
     if (target.name() == name) return target;
     known += (known.empty() ? "" : ", ") + target.name();
   }
-  throw CLI::ValidationError("--target", "found '" + name + "', expected one of " + known);
+  if (name.ends_with(".json")) return Target::from_json_file(name);
+  throw CLI::ValidationError("--target", "found '" + name + "', expected one of " + known +
+                                             ", or the path of a .json file");
 }
 
 std::vector<Pass> parse_passes(const std::vector<std::string>& names, const Target& target) {
@@ -125,7 +127,9 @@ void declare(CLI::App& app, Arguments& given, Result& result) {
   opt_command->add_option("--passes", given.passes, "passes to run: --passes=a,b")
       ->delimiter(',')
       ->allow_extra_args(false);
-  opt_command->add_option("--target", given.target, "what the passes bring the program to")
+  opt_command
+      ->add_option("--target", given.target,
+                   "what the passes bring the program to, as for coverage")
       ->default_val("matmul_only");
   opt_command->add_flag("--explain", given.explain,
                         "tell on standard error, of each candidate, what becomes of it or why not");
@@ -151,7 +155,9 @@ void declare(CLI::App& app, Arguments& given, Result& result) {
   file_of(coverage_command)->required();
   bindings_of(coverage_command);
   coverage_command
-      ->add_option("--target", given.target, "matmul_only, matmul_move, matmul_batched or cpu")
+      ->add_option(
+          "--target", given.target,
+          "matmul_only, matmul_move, matmul_batched, cpu or a .json file that describes one")
       ->required();
   coverage_command->add_flag("--grad", given.with_gradient,
                              "of its derivative with respect to all float inputs as well");

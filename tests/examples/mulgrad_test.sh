@@ -148,6 +148,18 @@ prints 'expand_mean_derivative'
 check coverage_bind 0 coverage symbolic.mlir --grad --target=matmul_only --bind=B=32
 refuses 'symbolic.mlir: unresolved_symbolic_shape: found the symbolic size [5*B] where a number is needed; bind it first' \
   coverage symbolic.mlir --target=matmul_only
+check coverage_batched 0 coverage batched.mlir --target=matmul_batched
+check coverage_blocks 0 coverage batched.mlir --target=matmul_only
+prints ', 6 times the work'
+run 0 coverage batched.mlir --target=matmul_only --json
+prints '"work_factor": 6'
+# A device that a file describes: each node that needs an exponential is named.
+check coverage_described 3 coverage softmax.mlir --grad --target=../../../examples/targets/no_exponential.json
+[ "$(grep -c '^  forward:%4 stablehlo.exponential: the target no_exponential' "$work/out")" -eq 1 ] ||
+  fail 'coverage_described: the exponential is not named'
+refuses 'broken_target.json:4:30: invalid_target: found the op "exp", expected the name of one as programs spell it, less its dialect: "exponential"' \
+  coverage softmax.mlir --target=broken_target.json
+refuses 'missing.json: io_error: cannot read the file' coverage softmax.mlir --target=missing.json
 
 # The command line alone is wrong; that is seen before the file is looked at.
 misused 'command'
@@ -159,7 +171,7 @@ misused "'live_code', expected passes that" opt loss.mlir --passes=dead_code,liv
 misused "'live_code'" opt missing.mlir --passes=live_code
 misused '--passes' opt loss.mlir
 misused 'FILE' opt --passes=dead_code
-misused "'abacus', expected one of matmul_only, matmul_move, matmul_batched, cpu" coverage loss.mlir --target=abacus
+misused "'abacus', expected one of matmul_only, matmul_move, matmul_batched, cpu, or the path of a .json file" coverage loss.mlir --target=abacus
 misused '--target' coverage loss.mlir
 misused 'x' grad loss.mlir --wrt=x
 misused "'B', expected NAME=SIZE" opt symbolic.mlir --passes=dead_code --bind=B

@@ -232,15 +232,58 @@ TEST(Coverage, Json_SaysWhatTheReportHolds) {
   EXPECT_EQ(json["rows"][1], parsed(R"({"artifact": "forward", "op": "mulgrad.mean",
       "fate": "rewritten", "nodes": 2, "rules": ["expand_mean"],
       "numerics": {"sign_of_zero": true, "finite_only": false, "reassociates": true,
-                   "needs_exact_product": false, "ulp": 1}})"));
+                   "needs_exact_product": false, "ulp": 1},
+      "work_factor": 1})"));
   ASSERT_EQ(json["emitted"].size(), found.emitted.size());
   EXPECT_EQ(json["emitted"][0], parsed(R"({"artifact": "forward", "op": "fill", "nodes": 4})"));
   EXPECT_EQ(json["work"]["before"]["flops"], found.before.flops);
   EXPECT_EQ(json["work"]["after"]["bytes"], found.after.bytes);
   EXPECT_EQ(json["work"]["after"]["constant_bytes"], found.after.constant_bytes);
+  ASSERT_EQ(json["work"]["artifacts"].size(), 1u);
+  EXPECT_EQ(json["work"]["artifacts"][0]["artifact"], "forward");
+  EXPECT_EQ(json["work"]["artifacts"][0]["before"], json["work"]["before"]);
   ASSERT_EQ(json["unsupported"].size(), 1u);
   EXPECT_EQ(json["unsupported"][0]["node"], "forward:%1 stablehlo.add");
   EXPECT_EQ(json["unsupported"][0]["reason"], found.unsupported[0].reason);
+}
+
+// What a masked block product costs is told, and what it would cost beyond the limit.
+TEST(Coverage, BlockProducts_TellTheirFactor) {
+  const auto covered = [](std::int64_t batch) {
+    Tape tape;
+    const Var x = tape.input("x", {DType::f32, {batch, 2, 3}});
+    tape.output("y", dot_general(x, x, {{0}, {0}, {2}, {2}, DType::f32}));
+    const Target target = Target::matmul_only();
+    const std::array artifacts{lower("forward", tape.finish(), Slot::forward, target)};
+    return coverage(artifacts, target);
+  };
+  const Coverage found = covered(64);
+  ASSERT_EQ(found.rows.size(), 1u);
+  EXPECT_EQ(found.rows[0].work_factor, 64);
+  EXPECT_THAT(found.print(), HasSubstr("{sign_of_zero, needs_exact_product}, 64 times the work\n"));
+  EXPECT_EQ(nlohmann::json::parse(found.json())["rows"][0]["work_factor"], 64);
+  EXPECT_GE(found.after.flops, 64 * found.before.flops);
+  const Coverage refused = covered(65);
+  ASSERT_EQ(refused.unsupported.size(), 1u);
+  EXPECT_THAT(refused.print(), HasSubstr("65 times the work"));
+}
+
+TEST(Coverage, Work_IsToldPerArtifactAndInAll) {
+  Tape forward;
+  forward.output("y", exp(forward.input("x", {DType::f32, {5}})));
+  Tape update;
+  update.output("y", sum(update.input("x", {DType::f32, {3}})));
+  const std::array artifacts{
+      CoverageArtifact{Artifact::untouched("forward", forward.finish()), {}, 1},
+      CoverageArtifact{Artifact::untouched("update", update.finish()), {}, 4}};
+  const Coverage found = coverage(artifacts, Target::cpu());
+  ASSERT_EQ(found.work.size(), 2u);
+  EXPECT_EQ(found.work[0].before.flops, 5);
+  EXPECT_EQ(found.work[1].artifact, "update");
+  EXPECT_EQ(found.work[1].after.flops, 4 * 3);
+  EXPECT_EQ(found.work[1].after.bytes, 4 * 4 * (3 + 1));
+  EXPECT_EQ(found.after.flops, 5 + 4 * 3);
+  EXPECT_EQ(found.before.bytes, 4 * (5 + 5) + 4 * 4 * (3 + 1));
 }
 
 TEST(Coverage, WithoutPasses_ListsEveryUnsupportedNode) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/expr.h"
+#include "tests/support/errors.h"
 
 namespace mulgrad {
 namespace {
@@ -272,6 +273,122 @@ TEST(Target, OfOps_TakesExactlyThose) {
   const Program program = b.finish();
   EXPECT_EQ(target.refusal(program, 0), std::nullopt);
   EXPECT_EQ(target.refusal(program, 1).value_or(""), "the target mine does not have this op");
+}
+
+TEST(TargetJson, BuiltInTargets_ReadBackEqual) {
+  std::vector<Target> targets = built_in_targets();
+  const std::array kinds{OpKind::Add, OpKind::Fill, OpKind::Slice};
+  targets.push_back(Target::of_ops("a \"quoted\" name", kinds));
+  for (const Target& target : targets) {
+    const std::string text = target.to_json();
+    EXPECT_EQ(Target::from_json(text), target) << text;
+    EXPECT_EQ(Target::from_json(text).to_json(), text);
+  }
+  for (std::size_t i = 1; i < targets.size(); ++i) EXPECT_FALSE(targets[i] == targets[i - 1]);
+}
+
+TEST(TargetJson, Base_IsRestrictedAndExtended) {
+  const Target target = Target::from_json(R"({
+    "name": "npu", "base": "matmul_only", "interface": ["f32", "u8", "bf16"],
+    "dtypes": ["f32", "i1", "u8"], "without": ["exponential", "sqrt"],
+    "ops": {"dot_general": {"product": "batched"}, "add": {"operands": "any"}, "slice": {},
+            "exponential": {"dtypes": ["f32", "bf16"]}, "floor": {"dtypes": ["f64"]}}})");
+  const auto lacks = [&](const std::function<Var(Builder&)>& build) {
+    Builder b;
+    const Var value = build(b);
+    b.output("y", value.id());
+    return target.refusal(b.finish(), value.id().index()).value_or("");
+  };
+  const auto f = DType::f32;
+  EXPECT_EQ(target.name(), "npu");
+  EXPECT_EQ(lacks([&](Builder& b) { return exp(in(b, f, {2})); }), "");
+  EXPECT_EQ(lacks([&](Builder& b) { return in(b, f, {1, 3}) + in(b, f, {2, 3}); }), "");
+  EXPECT_EQ(lacks([&](Builder& b) { return slice(in(b, f, {4}), {1}, {3}); }), "");
+  EXPECT_EQ(lacks([&](Builder& b) { return convert(in(b, DType::u8, {4}), f); }), "");
+  EXPECT_EQ(lacks([&](Builder& b) {
+              return dot_general(in(b, f, {5, 2, 3}), in(b, f, {5, 3, 4}), {{0}, {0}, {2}, {1}, f});
+            }),
+            "");
+  EXPECT_EQ(lacks([&](Builder& b) { return sqrt(in(b, f, {2})); }),
+            "the target npu does not have this op");
+  // Nothing is left of its one dtype.
+  EXPECT_EQ(lacks([&](Builder& b) { return floor(in(b, f, {2})); }),
+            "the target npu does not have this op");
+  EXPECT_THAT(lacks([&](Builder& b) {
+                return in(b, f, {1, 3}) * in(b, f, {2, 3});
+              }),
+              HasSubstr("found an operand of shape [1, 3]"));
+  EXPECT_THAT(lacks([&](Builder& b) { return convert(in(b, f, {2}), DType::f64); }),
+              HasSubstr("result of dtype f64, expected one of f32"));
+  EXPECT_EQ(target.interface_refusal(DType::bf16).value_or(""),
+            "found an input or output of the program of dtype bf16, expected one of u8, f32");
+}
+
+TEST(TargetJson, Faults_AreCategorisedAndPlaced) {
+  struct Case {
+    std::string text;
+    Category category;
+    std::string place;
+    std::string message;
+  };
+  const auto syntax = Category::parse_error;
+  const auto target = Category::invalid_target;
+  const std::vector<Case> cases{
+      {"", syntax, "1:1", "malformed JSON while parsing value - unexpected end of input"},
+      {"{\"name\": \"a\"", syntax, "1:13", "unexpected end of input; expected '}'"},
+      {"{\"name\": \"a\",}", syntax, "1:14", "unexpected '}'; expected string literal"},
+      {"{\"name\": \"a\"}\n x", syntax, "2:2", "malformed JSON"},
+      {"{\"name\": \"a\"} {}", syntax, "1:15", "unexpected '{'; expected end of input"},
+      {"{\"name\": \"\xff\"}", syntax, "1:11", "ill-formed UTF-8"},
+      {"[]", syntax, "1:1", "found a list for the description of a target, expected an object"},
+      {"12", syntax, "1:1", "found a number"},
+      {"{}", target, "1:1", "found no \"name\", expected the name of the target"},
+      {"{\"name\": null}", syntax, "1:10", "found null for \"name\", expected a string"},
+      {"{\"name\": \"\"}", target, "1:10", "found an empty name"},
+      {"{\"name\": \"a\",\n \"name\": \"b\"}", syntax, "2:2", "found the key \"name\" twice"},
+      {R"({"name": "a", "op": {}})", target, "1:15",
+       "found the key \"op\" in the target, expected one of name, base, interface, dtypes, "
+       "without, ops"},
+      {R"({"name": "a", "base": "abacus"})", target, "1:23",
+       "found the base \"abacus\", expected one of matmul_only, matmul_move, matmul_batched, cpu"},
+      {R"({"name": "a", "interface": "f32"})", syntax, "1:28",
+       "found a string for \"interface\", expected a list"},
+      {R"({"name": "a", "interface": ["f32", "f31"]})", target, "1:36",
+       "found the dtype \"f31\", expected one of i1, i8"},
+      {R"({"name": "a", "dtypes": [32]})", syntax, "1:26",
+       "found a number for a dtype, expected a string"},
+      {R"({"name": "a", "without": ["add"]})", target, "1:27",
+       "found \"add\" in \"without\", expected an op that the base has"},
+      {R"({"name": "a", "ops": ["add"]})", syntax, "1:22",
+       "found a list for \"ops\", expected an object"},
+      {R"({"name": "a", "ops": {"add": {}, "sub": {}}})", target, "1:34", "found the op \"sub\""},
+      {R"({"name": "a", "ops": {"custom_call": {}}})", target, "1:23", "found the op"},
+      {R"({"name": "a", "ops": {"add": 1}})", syntax, "1:30",
+       "found a number for the op \"add\", expected an object"},
+      {R"({"name": "a", "ops": {"add": true}})", syntax, "1:30",
+       "found true or false for the op \"add\", expected an object"},
+      {R"({"name": "a", "ops": {"add": {"ranks": 2}}})", target, "1:31",
+       "found the key \"ranks\" in the op \"add\", expected one of dtypes, results, from_inputs, "
+       "operands, product"},
+      {R"({"name": "a", "ops": {"add": {"operands": "some"}}})", target, "1:43",
+       "found \"some\" for \"operands\", expected one of plain, any"},
+      {R"({"name": "a", "ops": {"reshape": {"operands": "any"}}})", target, "1:47",
+       "found \"operands\" of reshape, expected it with elementwise ops alone"},
+      {R"({"name": "a", "ops": {"add": {"product": "any"}}})", target, "1:42",
+       "found \"product\" of add, expected it with dot_general alone"},
+      {R"({"name": "a", "ops": {"fill": {"dtypes": ["f32"]}}})", target, "1:42",
+       "found \"dtypes\" of fill, which has no operands: expected \"results\""},
+      {R"({"name": "a", "ops": {"add": {"dtypes": [["f32"]]}}})", syntax, "1:42",
+       "found a list at depth 5, expected no more than 4"},
+      {std::string(1000000, '['), syntax, "1:5", "at depth 5"},
+  };
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.text.substr(0, 80));
+    const Error error = testing::error_of([&] { Target::from_json(test.text, "npu.json"); });
+    EXPECT_EQ(error.category(), test.category);
+    EXPECT_EQ(error.location(), "npu.json:" + test.place);
+    EXPECT_THAT(error.message(), HasSubstr(test.message));
+  }
 }
 
 // A broadcast that hides in an elementwise op, on a device whose kernels do not take it.
