@@ -18,6 +18,7 @@ constexpr std::uint32_t kWeyl0 = 0x9E3779B9;  // the golden ratio
 constexpr std::uint32_t kWeyl1 = 0xBB67AE85;  // sqrt(3) - 1
 constexpr int kRounds = 10;
 
+constexpr std::uint64_t kFirstStep = std::uint64_t{1} << 62;
 constexpr std::uint64_t kFirstShuffle = std::uint64_t{1} << 63;
 
 std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
@@ -68,6 +69,22 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
   std::uint64_t draw = next_u64();
   while (draw < rejected) draw = next_u64();
   return draw % bound;
+}
+
+std::uint64_t step_stream(std::int64_t input, std::int64_t count) {
+  constexpr std::int64_t kInputs = std::int64_t{1} << 21;
+  constexpr std::int64_t kCounts = std::int64_t{1} << 40;
+  if (input < 0 || input >= kInputs || count < 0 || count >= kCounts) {
+    throw Error(Category::invalid_argument, "step_stream: found input " + std::to_string(input) +
+                                                " of step " + std::to_string(count) +
+                                                ", expected ones below 2^21 and 2^40");
+  }
+  return kFirstStep + static_cast<std::uint64_t>(input * kCounts + count);
+}
+
+void fill_uniform(std::span<float> values, std::uint64_t seed, std::uint64_t stream) {
+  RandomStream random(seed, stream);
+  for (float& value : values) value = random.uniform_f32();
 }
 
 std::vector<std::int64_t> shuffled(std::int64_t n, std::uint64_t seed, std::uint64_t epoch) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace mulgrad {
@@ -15,8 +16,8 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
 
 // One of 2^64 independent streams of a seed. Word 4*i + j of a stream is word j of
 // philox4x32_10({i low, i high, stream low, stream high}, {seed low, seed high}). Streams below
-// 2^63 are the callers' (parameter i is initialised from stream i); shuffles use those from 2^63
-// on.
+// 2^62 are the callers' (parameter i is initialised from stream i); the steps of training use those
+// from 2^62 on and shuffles those from 2^63 on.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
@@ -43,6 +44,13 @@ class RandomStream {
   std::array<std::uint32_t, 4> block_{};
   std::size_t used_ = 4;  // words of block_ that are handed out
 };
+
+// The stream for random input `input` of training step `count`: 2^62 + input * 2^40 + count. Throws
+// invalid_argument unless both are >= 0, input < 2^21 and count < 2^40.
+std::uint64_t step_stream(std::int64_t input, std::int64_t count);
+
+// The first uniform_f32() of a stream, one for each element.
+void fill_uniform(std::span<float> values, std::uint64_t seed, std::uint64_t stream);
 
 // A permutation of 0 .. n-1: Fisher and Yates from the back (for i = n-1 .. 1 swap entry i with
 // entry below(i + 1)) on stream 2^63 + epoch of the seed. Throws invalid_argument for n < 0 and for

@@ -32,8 +32,10 @@ void expect_below(const Tensor& values, std::int64_t bound, const char* what) {
   for (std::int64_t i = 0; i < values.elements(); ++i) {
     const std::int64_t value = values.element(i).as_int();
     if (fits(value)) continue;
-    const std::int64_t row = i / (values.elements() / values.sizes()[0]);
-    throw Error(Category::invalid_data, "row " + std::to_string(row) + ": found the " + what + " " +
+    const std::int64_t per_row = values.elements() / values.sizes()[0];
+    std::string place = "row " + std::to_string(i / per_row);
+    if (values.rank() > 1) place += ", position " + std::to_string(i % per_row);
+    throw Error(Category::invalid_data, place + ": found the " + what + " " +
                                             std::to_string(value) + ", expected one in [0, " +
                                             std::to_string(bound) + ")");
   }
@@ -72,11 +74,28 @@ TrainingSpec Trainer::Impl::spec(const Type& x, const Type& y) const {
   }
   spec.inputs.push_back({"x", x});
   spec.inputs.push_back({"y", y});
+  spec.seed = options.seed;
+  // A first trace tells which random inputs the layers ask for.
+  Tape tape;
+  LayerContext context{Mode::train};
+  context.uniform = [&](const Shape& shape) {
+    const std::string name = "random" + std::to_string(spec.random_inputs.size());
+    spec.inputs.push_back({name, {DType::f32, shape}});
+    spec.random_inputs.push_back(name);
+    return tape.input(name, {DType::f32, shape});
+  };
+  const Var traced_x = tape.input("x", x);
+  model.forward(traced_x, declare(tape), context);
   // Copies, so that the spec outlives a trainer that is moved.
-  spec.loss = [model = model, loss = loss, names = spec.parameters](Tape&, const NamedVars& in) {
+  spec.loss = [model = model, loss = loss, names = spec.parameters, random = spec.random_inputs](
+                  Tape&, const NamedVars& in) {
     std::vector<Var> values;
     for (const std::string& name : names) values.push_back(in[name]);
-    return loss(model.forward(in["x"], values), in["y"]);
+    LayerContext context{Mode::train};
+    context.uniform = [&, next = std::size_t{0}](const Shape&) mutable {
+      return in[random[next++]];
+    };
+    return loss(model.forward(in["x"], values, context), in["y"]);
   };
   return with_optimizer(std::move(spec), optimizer);
 }
@@ -210,6 +229,7 @@ Tensor Trainer::predict(const Tensor& inputs) {
   if (!self.predictor) {
     self.predictor = self.function(self.prediction_program(inputs));
   }
+  self.check_inputs(inputs);
   const auto values = self.values();
   return predict_in_parts(*self.predictor, {values.begin(), values.end()}, inputs);
 }

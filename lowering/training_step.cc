@@ -49,6 +49,18 @@ void check_declaration(const TrainingSpec& spec) {
       bad_declaration("the parameter " + quoted(name) + " is listed twice");
     }
   }
+  for (const std::string& name : spec.random_inputs) {
+    const Type* type = declared_type(spec, name);
+    if (type == nullptr)
+      bad_declaration("the random input " + quoted(name) + " is no declared input");
+    if (type->dtype != DType::f32) {
+      bad_declaration("the random input " + quoted(name) + " has the type " + type->to_string() +
+                      ", expected f32");
+    }
+    if (!parameters.insert(name).second) {
+      bad_declaration("the random input " + quoted(name) + " is listed twice or a parameter");
+    }
+  }
   // The names of the whole step's program.
   std::vector<std::string> further;
   for (const std::string& parameter : spec.parameters) {

@@ -55,6 +55,11 @@ struct TrainingSpec {
   // What the loss takes, parameters included. Types may be symbolic, a parameter's may not.
   std::vector<DeclaredInput> inputs;
   std::vector<std::string> parameters;  // names of inputs, in the order of gradients and updates
+  // Names of f32 inputs that no one gives: before every step whoever runs it fills them with
+  // numbers uniform in [0, 1). Element i (row-major) of entry k in step n is number i of stream
+  // step_stream(k, n) of `seed`, so on every backend and after every resume it is the same.
+  std::vector<std::string> random_inputs;
+  std::uint64_t seed = 0;
   // Traces the loss; asking for an undeclared name is invalid_loss_signature.
   std::function<Var(Tape&, const NamedVars&)> loss;
   // What to do for a parameter that the loss does not depend on.
@@ -119,7 +124,8 @@ class TrainingStep {
 // scalars, runs the passes of each slot, and takes the coverage by `target` and `has_handler`; an
 // unsupported node is no error yet. Throws
 //   invalid_training_declaration  no inputs, no parameters, no loss or update; a name declared or
-//                                 listed twice, a parameter that is no input or is symbolic
+//                                 listed twice, a parameter that is no input or is symbolic, a
+//                                 random input that is a parameter, no input or not f32
 //   invalid_loss_signature        the loss asks for an input that is not declared
 //   invalid_loss_output           the loss is no value of its tape, or not of a float dtype
 //   invalid_update_signature      an optimizer input or state that is asked for and not declared,

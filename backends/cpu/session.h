@@ -74,7 +74,7 @@ class TrainingSession {
   TrainingSession(TrainingSession&&) noexcept;
   TrainingSession& operator=(TrainingSession&&) noexcept;
 
-  // The declared inputs that are no parameters, in order: what a step is given.
+  // The declared inputs that are neither parameters nor random, in order: what a step is given.
   std::span<const DeclaredInput> data_inputs() const;
 
   // One step; returns the loss before the update. `optimizer_inputs` are given, in order, when the

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "autodiff/random.h"
 #include "backends/cpu/registry.h"
 #include "backends/cpu/session.h"
 #include "core/interpreter.h"
@@ -38,6 +40,11 @@ bool has_type(const Tensor& value, const Type& type) {
     }
   }
   return true;
+}
+
+std::int64_t index_in(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::ranges::find(names, name);
+  return found == names.end() ? -1 : found - names.begin();
 }
 
 // The worst that a value holds.
@@ -96,14 +103,18 @@ std::string first_fault(const Artifact& forward, std::span<const Tensor> inputs,
 struct TrainingSession::Impl {
   struct Prepared {
     TrainingStep step;
-    std::optional<Plan> plan;  // its inputs: the data, then the count or the optimizer inputs
+    std::optional<Plan> plan;  // its inputs: those of the loss but the parameters, then the count
+                               // or the optimizer inputs
     std::vector<Type> data_types;
+    std::vector<Tensor> random;  // per spec.random_inputs: its numbers in the step that runs
   };
 
   TrainingSpec spec;
   Target target;
   Passes passes;
   std::vector<DeclaredInput> data_inputs;
+  std::vector<std::size_t> data_places;       // per data input, the index of the plan's input
+  std::vector<std::size_t> random_places;     // the same per random input
   std::vector<std::size_t> parameter_inputs;  // per parameter, the index of its input
   std::vector<Tensor> parameters;
   std::vector<std::vector<Tensor>> state;
@@ -113,13 +124,6 @@ struct TrainingSession::Impl {
 
   Impl(TrainingSpec a, Target b, Passes c)
       : spec(std::move(a)), target(std::move(b)), passes(std::move(c)) {}
-
-  std::int64_t parameter_of(const std::string& input) const {
-    for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
-      if (spec.parameters[i] == input) return static_cast<std::int64_t>(i);
-    }
-    return -1;
-  }
 
   const Type& parameter_type(std::size_t parameter) const {
     return spec.inputs[parameter_inputs[parameter]].type;
@@ -135,9 +139,13 @@ struct TrainingSession::Impl {
   Prepared& prepare(const Bindings& bindings) {
     const auto found = cache.find(bindings);
     if (found != cache.end()) return found->second;
-    Prepared entry{prepare_training_step(spec, bindings, target, {}, passes), {}, {}};
+    Prepared entry{prepare_training_step(spec, bindings, target, {}, passes), {}, {}, {}};
     for (const DeclaredInput& input : data_inputs) {
       entry.data_types.push_back({input.type.dtype, input.type.shape.bind(bindings)});
+    }
+    for (const std::string& name : spec.random_inputs) {
+      const Type& type = std::ranges::find(spec.inputs, name, &DeclaredInput::name)->type;
+      entry.random.emplace_back(type.dtype, type.shape.bind(bindings).sizes());
     }
     return cache.emplace(bindings, std::move(entry)).first->second;
   }
@@ -168,7 +176,7 @@ struct TrainingSession::Impl {
     const auto input = [&](const InputContext& context) -> CpuValue {
       const auto index = static_cast<std::size_t>(context.index);
       if (index < forward_inputs) {
-        const std::int64_t parameter = parameter_of(context.input().name);
+        const std::int64_t parameter = index_in(spec.parameters, context.input().name);
         if (parameter < 0) return {builder.input(bytes_of(context.input().type))};
         const auto place = static_cast<std::size_t>(parameter);
         parameter_buffers[place] = builder.external(parameters[place].bytes());
@@ -222,9 +230,15 @@ struct TrainingSession::Impl {
     std::vector<Tensor> inputs;
     std::size_t next = 0;
     for (const DeclaredInput& input : spec.inputs) {
-      const std::int64_t parameter = parameter_of(input.name);
-      inputs.push_back(parameter < 0 ? data[next++]
-                                     : parameters[static_cast<std::size_t>(parameter)]);
+      const std::int64_t parameter = index_in(spec.parameters, input.name);
+      const std::int64_t random = index_in(spec.random_inputs, input.name);
+      if (parameter >= 0) {
+        inputs.push_back(parameters[static_cast<std::size_t>(parameter)]);
+      } else if (random >= 0) {
+        inputs.push_back(entry.random[static_cast<std::size_t>(random)]);
+      } else {
+        inputs.push_back(data[next++]);
+      }
     }
     const Fault fault = std::isnan(loss) ? Fault::nan : Fault::infinite;
     const std::string what = fault == Fault::nan ? "NaN" : "infinite";
@@ -242,14 +256,20 @@ TrainingSession::TrainingSession(TrainingSpec spec, Target target, Passes passes
     : impl_(std::make_unique<Impl>(std::move(spec), std::move(target), std::move(passes))) {
   Impl& self = *impl_;
   self.parameter_inputs.resize(self.spec.parameters.size());
+  self.random_places.resize(self.spec.random_inputs.size());
   std::size_t declared = 0;
   for (std::size_t i = 0; i < self.spec.inputs.size(); ++i) {
-    const std::int64_t parameter = self.parameter_of(self.spec.inputs[i].name);
-    if (parameter < 0) {
-      self.data_inputs.push_back(self.spec.inputs[i]);
-    } else {
+    const std::string& name = self.spec.inputs[i].name;
+    const std::int64_t parameter = index_in(self.spec.parameters, name);
+    const std::int64_t random = index_in(self.spec.random_inputs, name);
+    if (parameter >= 0) {
       self.parameter_inputs[static_cast<std::size_t>(parameter)] = i;
       ++declared;
+    } else if (random >= 0) {
+      self.random_places[static_cast<std::size_t>(random)] = i - declared;
+    } else {
+      self.data_inputs.push_back(self.spec.inputs[i]);
+      self.data_places.push_back(i - declared);
     }
   }
   if (declared != self.spec.parameters.size()) {
@@ -276,11 +296,19 @@ double TrainingSession::step(std::span<const Tensor> data,
   Impl& self = *impl_;
   Impl::Prepared& entry = self.planned_for(data);
   Plan& plan = *entry.plan;
-  for (std::size_t i = 0; i < data.size(); ++i) copy_bytes(data[i].bytes(), plan.input(i));
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    copy_bytes(data[i].bytes(), plan.input(self.data_places[i]));
+  }
+  for (std::size_t i = 0; i < entry.random.size(); ++i) {
+    fill_uniform(entry.random[i].data<float>(), self.spec.seed,
+                 step_stream(static_cast<std::int64_t>(i), self.count + 1));
+    copy_bytes(entry.random[i].bytes(), plan.input(self.random_places[i]));
+  }
+  const std::size_t first_scalar = data.size() + entry.random.size();
   if (entry.step.has_step_scalars) {
     check_number("optimizer inputs", optimizer_inputs.size(), 0);
     const std::int64_t count = self.count + 1;
-    copy_bytes(std::as_bytes(std::span(&count, 1)), plan.input(data.size()));
+    copy_bytes(std::as_bytes(std::span(&count, 1)), plan.input(first_scalar));
   } else {
     check_number("optimizer inputs", optimizer_inputs.size(), self.spec.optimizer_inputs.size());
     for (std::size_t i = 0; i < optimizer_inputs.size(); ++i) {
@@ -288,7 +316,7 @@ double TrainingSession::step(std::span<const Tensor> data,
       if (!has_type(optimizer_inputs[i], declared.type)) {
         check_type(optimizer_inputs[i], declared.type, declared.name);
       }
-      copy_bytes(optimizer_inputs[i].bytes(), plan.input(data.size() + i));
+      copy_bytes(optimizer_inputs[i].bytes(), plan.input(first_scalar + i));
     }
   }
   plan.run_to_checkpoint();

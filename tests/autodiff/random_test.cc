@@ -119,6 +119,20 @@ TEST(Uniform, ManyDraws_LieInTheHalfOpenIntervalWithTheRightMoments) {
   EXPECT_NEAR(squares / kDraws, 1 / 3.0, 0.005);
 }
 
+TEST(StepStream, InputsAndSteps_HaveStreamsOfTheirOwn) {
+  EXPECT_EQ(step_stream(0, 1), (std::uint64_t{1} << 62) + 1);
+  EXPECT_EQ(step_stream(3, 5), (std::uint64_t{1} << 62) + (std::uint64_t{3} << 40) + 5);
+  EXPECT_LT(step_stream((std::int64_t{1} << 21) - 1, (std::int64_t{1} << 40) - 1),
+            std::uint64_t{1} << 63);
+}
+
+TEST(FillUniform, Elements_AreTheStreamsUniformNumbers) {
+  std::vector<float> values(7);
+  fill_uniform(values, 3, 4);
+  RandomStream random(3, 4);
+  for (const float value : values) EXPECT_EQ(value, random.uniform_f32());
+}
+
 TEST(Normal, ManyDraws_HaveTheRightMoments) {
   RandomStream random(3, 4);
   constexpr int kDraws = 100000;
@@ -141,6 +155,11 @@ TEST(Normal, ManyDraws_HaveTheRightMoments) {
 TEST(Random, ArgumentOutOfItsDomain_Throws) {
   EXPECT_THAT([] { RandomStream(0, 0).below(0); },
               throws(Category::invalid_argument, "found bound 0"));
+  for (const auto& [input, count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {-1, 1}, {std::int64_t{1} << 21, 1}, {0, -1}, {0, std::int64_t{1} << 40}}) {
+    EXPECT_THAT([&] { step_stream(input, count); },
+                throws(Category::invalid_argument, "expected ones below 2^21 and 2^40"));
+  }
   EXPECT_THAT([] { shuffled(-1, 0, 0); },
               throws(Category::invalid_argument, "found -1 entries, expected >= 0"));
   EXPECT_THAT([] { shuffled(3, 0, std::uint64_t{1} << 63); },

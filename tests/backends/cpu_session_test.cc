@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "autodiff/losses.h"
+#include "autodiff/random.h"
 #include "backends/cpu/session.h"
 #include "core/interpreter.h"
 #include "tests/support/errors.h"
@@ -256,6 +257,57 @@ TEST(TrainingSession, OptimizerInputsFromOutside_AreTakenPerStep) {
               throws(Category::invalid_argument, "0 optimizer inputs, expected 1"));
   EXPECT_THAT([&] { session.step(data, std::vector{Tensor::scalar(1.0)}); },
               throws(Category::dtype_mismatch, "tensor<f32>"));
+}
+
+// w -= sum over rows of u x y: what u was shows in w.
+TEST(TrainingSession, RandomInputs_AreAFunctionOfSeedStepAndPlace) {
+  TrainingSpec spec;
+  const Type rows{DType::f32, {kBatch, 2}};
+  spec.inputs = {{"x", rows}, {"u", rows}, {"w", {DType::f32, {1, 2}}}, {"v", rows}, {"y", rows}};
+  spec.parameters = {"w"};
+  spec.random_inputs = {"v", "u"};
+  spec.seed = 9;
+  spec.loss = [](Tape&, const NamedVars& in) {
+    return sum(in["u"] * in["x"] * in["y"] * in["w"]) + sum(in["v"]);
+  };
+  spec = with_optimizer(std::move(spec), std::make_shared<SGD>(SGD::Settings{.rate = 1}));
+  const Tensor zeros(DType::f32, {1, 2});
+  TrainingSession session(spec, Target::cpu(), {}, {zeros});
+  EXPECT_EQ(session.data_inputs().size(), 2u);
+  const auto step = [&](std::int64_t row_count, std::int64_t count) {
+    session.restore(count - 1, std::vector{zeros}, std::vector<std::vector<Tensor>>{{}});
+    const Tensor ones = Tensor::filled(Literal::one(DType::f32), {row_count, 2});
+    const double loss = session.step(std::vector{ones, ones});
+    std::vector<float> u(static_cast<std::size_t>(2 * row_count));
+    fill_uniform(u, 9, step_stream(1, count));
+    float w[2] = {0, 0};
+    for (std::size_t i = 0; i < u.size(); ++i) w[i % 2] -= u[i];
+    EXPECT_TRUE(near(session.parameters()[0], Tensor::of<float>({1, 2}, {w[0], w[1]}), {1e-6}));
+    double v = 0;  // w was 0
+    fill_uniform(u, 9, step_stream(0, count));
+    for (const float value : u) v += value;
+    EXPECT_NEAR(loss, v, 1e-5);
+  };
+  step(3, 1);
+  step(3, 2);
+  step(1, 2);
+  step(3, 1);  // as after a resume
+}
+
+TEST(TrainingSession, NonFiniteLossWithRandomInputs_IsReplayedWithThem) {
+  TrainingSpec spec;
+  spec.inputs = {
+      {"u", {DType::f32, {kBatch}}}, {"w", {DType::f32, {}}}, {"x", {DType::f32, {kBatch}}}};
+  spec.parameters = {"w"};
+  spec.random_inputs = {"u"};
+  spec.loss = [](Tape&, const NamedVars& in) { return sum(log(in["x"] - in["u"] * in["w"])); };
+  spec = with_optimizer(std::move(spec), std::make_shared<SGD>(SGD::Settings{.rate = 1}));
+  TrainingSession session(spec, Target::cpu(), {}, {Tensor::scalar(1.0F)});
+  EXPECT_THAT(
+      [&] {
+        session.step(std::vector{Tensor::of<float>({2}, {0, 0})});
+      },
+      throws(Category::non_finite_loss, "first value"));
 }
 
 TEST(TrainingSession, WrongParameters_AreNamed) {

@@ -269,8 +269,8 @@ TEST(Trainer, SequencesOfIds_AreLearnedPlaceByPlace) {
   for (const bool id : {true, false}) {
     Dataset wrong = data;
     (id ? wrong.inputs : wrong.targets).data<std::int32_t>()[6] = 3;
-    const std::string message =
-        std::string("row 1: found the ") + (id ? "id" : "label") + " 3, expected one in [0, 3)";
+    const std::string message = std::string("row 1, position 2: found the ") +
+                                (id ? "id" : "label") + " 3, expected one in [0, 3)";
     for (const std::function<void()>& call : std::vector<std::function<void()>>{
              [&] { trainer.step(wrong); }, [&] { trainer.loss(wrong); },
              [&] { trainer.fit(wrong, {.epochs = 31}); }}) {
@@ -280,6 +280,48 @@ TEST(Trainer, SequencesOfIds_AreLearnedPlaceByPlace) {
   Tensor ids = data.inputs;
   ids.data<std::int32_t>()[0] = -1;
   EXPECT_EQ(error_of([&] { trainer.predict(ids); }).category(), Category::invalid_data);
+}
+
+// Sequences that count up from anywhere; the next token is the label.
+Dataset counting() {
+  Dataset data{Tensor(DType::i32, {20, 4}), Tensor(DType::i32, {20, 4})};
+  for (std::int32_t i = 0; i < 80; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    data.inputs.data<std::int32_t>()[place] = (i / 4 + i % 4) % 5;
+    data.targets.data<std::int32_t>()[place] = (i / 4 + i % 4 + 1) % 5;
+  }
+  return make_dataset(std::move(data.inputs), std::move(data.targets));
+}
+
+Trainer sequence_trainer(const Target& target) {
+  constexpr DType f64 = DType::f64;
+  Sequential model{Embedding(5, 8, f64), PositionEmbedding(4, 8, f64),
+                   transformer_block(8, 2, AttentionMask::causal, 0.1, f64),
+                   LayerNorm(8, 1e-5, f64), Linear(8, 5, f64)};
+  return Trainer(std::move(model), softmax_cross_entropy, SGD({.rate = 0.3, .momentum = 0.9}),
+                 {.target = target, .batch_size = 8, .seed = 4});
+}
+
+// With dropout, a partial batch in every epoch, and validation.
+TEST(Trainer, SequencesOnEveryTarget_LearnTheSame) {
+  const Dataset data = counting();
+  Trainer direct = sequence_trainer(Target::cpu());
+  const auto reports = direct.fit(data, {.epochs = 8, .validation = data});
+  EXPECT_LT(*reports.back().validation_loss, 0.5 * *reports.front().validation_loss);
+  EXPECT_GT(*reports.back().validation_accuracy, 0.9);
+  EXPECT_EQ(direct.predict(data.inputs).type(), (Type{DType::f64, {20, 4, 5}}));
+  EXPECT_EQ(direct.predict(data.inputs), direct.predict(data.inputs));  // no dropout there
+
+  Trainer again = sequence_trainer(Target::cpu());
+  again.fit(data, {.epochs = 8});
+  EXPECT_EQ(again.values(), direct.values());
+  for (const Target& target : built_in_targets()) {
+    Trainer trainer = sequence_trainer(target);
+    trainer.fit(data, {.epochs = 1});
+    Trainer same = sequence_trainer(Target::cpu());
+    same.fit(data, {.epochs = 1});
+    EXPECT_LT(distance(trainer.values(), same.values()), 1e-9) << target.name();
+  }
 }
 
 TEST(Trainer, LossThatIsNoScalar_IsInvalidLossOutput) {

@@ -463,6 +463,15 @@ TEST(TrainingStep, BadDeclarations_AreCategorised) {
        [](Spec& s) {
          s.optimizer_inputs.push_back({"y", {DType::f64, {}}});
        }},
+      {"undeclared random input", Category::invalid_training_declaration, "\"v\" is no declared",
+       [](Spec& s) { s.random_inputs = {"v"}; }},
+      {"random input of f64", Category::invalid_training_declaration, "expected f32",
+       [](Spec& s) { s.random_inputs = {"x"}; }},
+      {"random input listed twice", Category::invalid_training_declaration, "listed twice",
+       [](Spec& s) {
+         s.inputs.push_back({"u", {DType::f32, {}}});
+         s.random_inputs = {"u", "u"};
+       }},
       {"loss of an undeclared input", Category::invalid_loss_signature, "\"q\"",
        [](Spec& s) { s.loss = [](Tape&, const NamedVars& in) { return in["q"]; }; }},
       {"loss of another tape", Category::invalid_loss_output, "tape",
