@@ -229,7 +229,6 @@ Tensor Trainer::predict(const Tensor& inputs) {
   if (!self.predictor) {
     self.predictor = self.function(self.prediction_program(inputs));
   }
-  self.check_inputs(inputs);
   const auto values = self.values();
   return predict_in_parts(*self.predictor, {values.begin(), values.end()}, inputs);
 }
