@@ -124,7 +124,7 @@ class Planner {
   FusedProgram plan() {
     for (std::size_t i = 0; i < loop_.inputs.size(); ++i) {
       const auto [dtype, extent] = loop_.inputs[i];
-      inputs_.push_back({place(memory(Place::In::input, i, dtype, extent)), dtype, extent});
+      inputs_.push_back({place(memory(Place::In::inputs, i, dtype, extent)), dtype, extent});
     }
     read_.resize(loop_.steps.size());
     for (const FusedStep& step : loop_.steps) {
@@ -142,6 +142,7 @@ class Planner {
     }
     for (std::size_t i = 0; i < loop_.results.size(); ++i) store(i);
     place_registers();
+    flatten();
     return std::move(program_);
   }
 
@@ -154,7 +155,7 @@ class Planner {
     DType dtype;
     Extent extent;
     Stage stage = Stage::once;
-    DType stored = dtype;  // the accumulator's, before it is finished
+    std::optional<DType> accumulator = std::nullopt;  // of what is accumulated: its dtype
   };
   // A block register: a place in scratch memory, which gets its offset when all are known.
   struct Register {
@@ -184,7 +185,7 @@ class Planner {
   }
 
   std::uint16_t new_register(DType dtype, Extent extent, bool kept) {
-    const std::uint16_t result = place({Place::In::scratch, 0});
+    const std::uint16_t result = place({Place::In::registers, 0});
     registers_.push_back({result, byte_size(dtype), extent, kept});
     return result;
   }
@@ -198,7 +199,7 @@ class Planner {
   Value constant(const Literal& literal) {
     const std::size_t number = program_.constants.size();
     program_.constants.push_back(literal.bits);
-    return {place({Place::In::constant, number}), literal.dtype, Extent::scalar};
+    return {place({Place::In::constants, number}), literal.dtype, Extent::scalar};
   }
 
   std::vector<BlockCall>& calls(Stage stage) {
@@ -207,11 +208,14 @@ class Planner {
                                          : program_.on_block;
   }
 
-  void call(std::vector<BlockCall>& calls, BlockFunction function, Extent extent,
-            std::uint16_t result, std::span<const Value> operands) {
+  // `exact` is the function for a result of the loop, where `function` writes behind its end.
+  BlockCall& call(std::vector<BlockCall>& calls, BlockFunction function, Extent extent,
+                  std::uint16_t result, std::span<const Value> operands,
+                  BlockFunction exact = nullptr) {
+    if (exact != nullptr) exact_[result] = exact;
     BlockCall made{function, {result, result, result, result}, extent};
     for (std::size_t i = 0; i < operands.size(); ++i) made.places[i + 1] = operands[i].place;
-    calls.push_back(made);
+    return calls.emplace_back(made);
   }
 
   // A value for every element of `extent`, which x does not have.
@@ -250,7 +254,6 @@ class Planner {
       if (extent == Extent::scalar || v.extent == extent) return Form::vector;
       return by_row && v.extent == Extent::row ? Form::vector : Form::scalar;
     };
-    BlockFunction function = nullptr;
     for (;;) {
       for (std::size_t i = 0; i < x.size(); ++i) key.forms[i] = form_of(x[i]);
       if (commutes(key.kind) && key.forms[0] == Form::scalar && key.forms[1] == Form::vector) {
@@ -258,8 +261,7 @@ class Planner {
         std::swap(key.forms[0], key.forms[1]);
         key.direction = mirrored(key.direction);
       }
-      function = function_of(key);
-      if (function != nullptr) break;
+      if (function_of(key) != nullptr) break;
       const auto scalar = std::ranges::find(x, Form::scalar, form_of);
       INTERNAL_CHECK(scalar != x.end());  // else there is no such op
       *scalar = spread(*scalar, extent);
@@ -271,17 +273,21 @@ class Planner {
     for (const Value& v : x) stage = std::max(stage, v.stage);
     INTERNAL_CHECK(stage != Stage::accumulated);
     const std::uint16_t result = new_register(step.dtype, extent, stage != Stage::on_block);
-    call(calls(stage), function, extent, result, x);
+    const BlockFunction exact = function_of(key);
+    key.tail = Tail::whole;
+    BlockCall& made = call(calls(stage), function_of(key), extent, result, x, exact);
     if (by_row) {
-      BlockCall& made = calls(stage).back();
+      // Behind a row lies the next one, of which an operand may be read yet.
+      made.function = exact;
       made.by_row = true;
       const auto stride = [&](DType dtype, Extent of) -> std::int64_t {
         if (of == Extent::row || of == Extent::scalar) return 0;
         return byte_size(dtype) * (of == Extent::full ? loop_.columns : 1);
       };
       made.strides[0] = stride(step.dtype, extent);
-      for (std::size_t i = 0; i < x.size(); ++i)
+      for (std::size_t i = 0; i < x.size(); ++i) {
         made.strides[i + 1] = stride(x[i].dtype, x[i].extent);
+      }
     }
     return {result, step.dtype, extent, stage};
   }
@@ -291,8 +297,11 @@ class Planner {
     const Value x = value_of(step.arguments[0]);
     if (step.extent == Extent::column) {
       const std::uint16_t result = new_register(step.dtype, Extent::column, false);
-      call(program_.on_block, reduction_function(kind, x.dtype, Reducing::columns_away),
-           Extent::column, result, std::span(&x, 1));
+      const auto function = [&](Tail tail) {
+        return reduction_function(kind, x.dtype, Reducing::columns_away, tail);
+      };
+      call(program_.on_block, function(Tail::whole), Extent::column, result, std::span(&x, 1),
+           function(Tail::exact));
       return {result, step.dtype, Extent::column, Stage::on_block};
     }
     const DType stored = accumulator_of(kind, x.dtype);
@@ -307,7 +316,8 @@ class Planner {
          std::span(&start, 1));
     const Stage stage = x.extent == Extent::row ? Stage::before_rows : Stage::on_block;
     call(calls(stage),
-         reduction_function(kind, x.dtype, over_rows ? Reducing::rows_away : Reducing::all),
+         reduction_function(kind, x.dtype, over_rows ? Reducing::rows_away : Reducing::all,
+                            Tail::exact),
          x.extent, total.place, std::span(&x, 1));
     calls(stage).back().first_columns_only = x.extent == Extent::column;
     if (stage != Stage::before_rows || !whole_rows_) return total;
@@ -330,13 +340,14 @@ class Planner {
   }
 
   void finish(std::vector<BlockCall>& calls, const Value& total, std::uint16_t to) {
-    const FunctionKey key = key_of(Convert{total.dtype}, total.stored, total.dtype);
+    const DType from = total.accumulator.value_or(total.dtype);
+    const FunctionKey key = key_of(Convert{total.dtype}, from, total.dtype);
     call(calls, function_of(key), total.extent, to, std::span(&total, 1));
   }
 
   void store(std::size_t result) {
     const Value& x = values_[index(loop_.results[result])];
-    const Place to = memory(Place::In::result, result, x.dtype, x.extent);
+    const Place to = memory(Place::In::results, result, x.dtype, x.extent);
     if (x.extent == Extent::row || x.extent == Extent::scalar) {
       finish(x.extent == Extent::row ? program_.after_rows : program_.at_end, x, place(to));
       return;
@@ -348,11 +359,11 @@ class Planner {
     const auto made =
         std::ranges::find(calls, x.place, [](const BlockCall& c) { return c.places[0]; });
     const bool is_read_later =
-        now.in != Place::In::scratch || made == calls.end() ||
+        now.in != Place::In::registers || made == calls.end() ||
         std::any_of(made + 1, calls.end(), [&](const BlockCall& call) {
           return std::ranges::any_of(call.places, [&](std::uint16_t i) {
             const Place& operand = program_.places[i];
-            return operand.in == Place::In::input && operand.row_bytes == to.row_bytes;
+            return operand.in == Place::In::inputs && operand.row_bytes == to.row_bytes;
           });
         });
     if (is_read_later) {
@@ -360,6 +371,7 @@ class Planner {
            std::span(&x, 1));
     } else {
       now = to;
+      made->function = exact_.at(x.place);
     }
   }
 
@@ -374,7 +386,7 @@ class Planner {
     std::vector<std::size_t> slot_of(program_.places.size());
     std::vector<const Register*> waiting(program_.places.size(), nullptr);
     for (const Register& r : registers_) {
-      if (program_.places[r.place].in != Place::In::scratch) continue;  // a result by now
+      if (program_.places[r.place].in != Place::In::registers) continue;  // a result by now
       if (r.kept) {
         slot_of[r.place] = slots.size();
         slots.push_back({r.element_bytes, r.extent});
@@ -426,8 +438,23 @@ class Planner {
     program_.scratch_bytes = index(offset);
     for (const Register& r : registers_) {
       Place& now = program_.places[r.place];
-      if (now.in == Place::In::scratch) now.index = index(slots[slot_of[r.place]].offset);
+      if (now.in == Place::In::registers) now.index = index(slots[slot_of[r.place]].offset);
     }
+  }
+
+  void flatten() {
+    const Block& block = program_.block;
+    if (block.rows != loop_.rows || block.columns != loop_.columns) return;
+    const std::int64_t counts[] = {block.rows * block.columns, block.columns, block.rows, 1};
+    std::vector<FusedProgram::SmallCall> flat;
+    for (const auto* calls : {&program_.once, &program_.before_rows, &program_.on_block,
+                              &program_.after_rows, &program_.at_end}) {
+      for (const BlockCall& call : *calls) {
+        if (call.by_row) return;
+        flat.push_back({call.function, call.places, counts[static_cast<int>(call.extent)]});
+      }
+    }
+    program_.only_block = std::move(flat);
   }
 
   // About `elements`: whole rows, evenly spread, or a part of a row.
@@ -448,6 +475,7 @@ class Planner {
   bool whole_rows_ = false;    // whether a block must hold whole rows
   std::vector<Register> registers_;
   std::map<std::pair<std::uint16_t, Extent>, Value> spreads_;
+  std::map<std::uint16_t, BlockFunction> exact_;  // by the place of the result
 };
 
 std::string short_name(const Op& op) {
@@ -465,7 +493,7 @@ std::string short_name(const Op& op) {
 bool can_fuse(const Op& op, std::span<const DType> operands, DType result) {
   if (operands.empty()) return false;
   if (const auto* reduce = std::get_if<Reduce>(&op)) {
-    return reduction_function(reduce->kind, operands[0], Reducing::all) != nullptr;
+    return reduction_function(reduce->kind, operands[0], Reducing::all, Tail::exact) != nullptr;
   }
   return is_elementwise(op) && function_of(key_of(op, operands.back(), result)) != nullptr;
 }

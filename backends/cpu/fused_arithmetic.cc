@@ -112,84 +112,87 @@ void convert_each(std::byte* r, const std::byte* a, const std::byte*, const std:
 
 #if HWY_TARGET == HWY_SCALAR
 // Highway narrows infinities to the largest number there.
-BlockFunction narrow_function() { return convert_each<float, double>; }
+BlockFunction narrow_function(const FunctionKey&) { return convert_each<float, double>; }
 #else
+// Lanes of double, stored as floats.
+template <class T, Tail kTail>
 struct ToNarrowed {
-  float* p;
-  explicit ToNarrowed(std::byte* bytes) : p(reinterpret_cast<float*>(bytes)) {}
+  ToValues<float, kTail> to;
+  explicit ToNarrowed(std::byte* bytes) : to(bytes) {}
   template <class D>
   HWY_INLINE void at(D, std::int64_t i, hn::Vec<D> v) const {
     const hn::Rebind<float, D> narrow;
-    hn::StoreU(hn::DemoteTo(narrow, v), narrow, p + i);
+    to.at(narrow, i, hn::DemoteTo(narrow, v));
   }
   template <class D>
   HWY_INLINE void part(D, std::int64_t i, std::int64_t n, hn::Vec<D> v) const {
     const hn::Rebind<float, D> narrow;
-    store_part(narrow, hn::DemoteTo(narrow, v), p + i, n);
+    to.part(narrow, i, n, hn::DemoteTo(narrow, v));
   }
 };
-BlockFunction narrow_function() { return map1<double, CopyOp, ToNarrowed, Values<double>>; }
+BlockFunction narrow_function(const FunctionKey& key) {
+  return function_to<ToNarrowed, double, CopyOp, Values<double>>(key);
+}
 #endif
 
-template <class T, class F, class To>
-BlockFunction two(const FunctionKey& key) {
+template <class T, class F>
+BlockFunction one(const FunctionKey& key) {
+  return key.forms[0] == Form::vector ? to_values<T, F, Values<T>>(key) : nullptr;
+}
+
+template <template <class, Tail> class To, class T, class F>
+BlockFunction two_to(const FunctionKey& key) {
   if (key.forms[0] == Form::scalar) return nullptr;
-  if (key.forms[1] == Form::scalar) return map2<T, F, To, Values<T>, Splat<T>>;
-  return map2<T, F, To, Values<T>, Values<T>>;
+  if (key.forms[1] == Form::scalar) return function_to<To, T, F, Values<T>, Splat<T>>(key);
+  return function_to<To, T, F, Values<T>, Values<T>>(key);
+}
+template <class T, class F>
+BlockFunction two(const FunctionKey& key) {
+  return two_to<ToValues, T, F>(key);
 }
 template <class T, class F>
 BlockFunction two_ordered(const FunctionKey& key) {
-  if (key.forms[0] == Form::vector) return two<T, F, ToValues<T>>(key);
-  if (key.forms[1] == Form::scalar) return nullptr;
-  return map2<T, F, ToValues<T>, Splat<T>, Values<T>>;
+  if (key.forms[0] == Form::vector) return two<T, F>(key);
+  return key.forms[1] == Form::vector ? to_values<T, F, Splat<T>, Values<T>>(key) : nullptr;
 }
 
 template <class T>
 BlockFunction compare_function(const FunctionKey& key) {
   switch (key.direction) {
     case Comparison::EQ:
-      return two<T, EqualOp, ToTruths>(key);
+      return two_to<ToTruths, T, EqualOp>(key);
     case Comparison::NE:
-      return two<T, UnequalOp, ToTruths>(key);
+      return two_to<ToTruths, T, UnequalOp>(key);
     case Comparison::LT:
-      return two<T, LessOp, ToTruths>(key);
+      return two_to<ToTruths, T, LessOp>(key);
     case Comparison::LE:
-      return two<T, LessEqualOp, ToTruths>(key);
+      return two_to<ToTruths, T, LessEqualOp>(key);
     case Comparison::GT:
-      return two<T, GreaterOp, ToTruths>(key);
+      return two_to<ToTruths, T, GreaterOp>(key);
     case Comparison::GE:
-      return two<T, GreaterEqualOp, ToTruths>(key);
+      return two_to<ToTruths, T, GreaterEqualOp>(key);
   }
   return nullptr;
 }
 
 template <class T>
 BlockFunction select_function(const FunctionKey& key) {
-  using To = ToValues<T>;
   const auto [predicate, a, b] = key.forms;
   if (predicate == Form::scalar) return nullptr;
-  if (a == Form::vector && b == Form::vector) {
-    return map3<T, SelectOp, To, Truths, Values<T>, Values<T>>;
+  if (a == Form::vector) {
+    if (b == Form::vector) return to_values<T, SelectOp, Truths, Values<T>, Values<T>>(key);
+    return to_values<T, SelectOp, Truths, Values<T>, Splat<T>>(key);
   }
-  if (a == Form::vector) return map3<T, SelectOp, To, Truths, Values<T>, Splat<T>>;
-  if (b == Form::vector) return map3<T, SelectOp, To, Truths, Splat<T>, Values<T>>;
-  return map3<T, SelectOp, To, Truths, Splat<T>, Splat<T>>;
+  if (b == Form::vector) return to_values<T, SelectOp, Truths, Splat<T>, Values<T>>(key);
+  return to_values<T, SelectOp, Truths, Splat<T>, Splat<T>>(key);
 }
 
 template <class T>
 BlockFunction clamp_function(const FunctionKey& key) {
   const auto [low, x, high] = key.forms;
   if (x == Form::scalar || low != high) return nullptr;
-  if (low == Form::scalar) {
-    return map3<T, ClampOp, ToValues<T>, Splat<T>, Values<T>, Splat<T>>;
-  }
-  return map3<T, ClampOp, ToValues<T>, Values<T>, Values<T>, Values<T>>;
-}
-
-template <class T, class F>
-BlockFunction one(const FunctionKey& key) {
-  if (key.forms[0] == Form::scalar) return nullptr;
-  return map1<T, F, ToValues<T>, Values<T>>;
+  if (low == Form::scalar) return to_values<T, ClampOp, Splat<T>, Values<T>, Splat<T>>(key);
+  return to_values<T, ClampOp, Values<T>, Values<T>, Values<T>>(key);
 }
 
 template <class T>
@@ -214,17 +217,17 @@ BlockFunction float_function(const FunctionKey& key) {
     case OpKind::RoundNearestEven:
       return one<T, RoundOp>(key);
     case OpKind::Add:
-      return two<T, AddOp, ToValues<T>>(key);
+      return two<T, AddOp>(key);
     case OpKind::Subtract:
       return two_ordered<T, SubtractOp>(key);
     case OpKind::Multiply:
-      return two<T, MultiplyOp, ToValues<T>>(key);
+      return two<T, MultiplyOp>(key);
     case OpKind::Divide:
       return two_ordered<T, DivideOp>(key);
     case OpKind::Maximum:
-      return two<T, MaximumOp, ToValues<T>>(key);
+      return two<T, MaximumOp>(key);
     case OpKind::Minimum:
-      return two<T, MinimumOp, ToValues<T>>(key);
+      return two<T, MinimumOp>(key);
     case OpKind::Select:
       return select_function<T>(key);
     case OpKind::Clamp:
@@ -240,71 +243,63 @@ BlockFunction logical_function(const FunctionKey& key) {
   if (std::ranges::count(key.forms, Form::scalar) > 0) return nullptr;
   switch (key.kind) {
     case OpKind::StopGradient:
-      return map1<Byte, CopyOp, ToValues<Byte>, Bytes>;
+      return to_values<Byte, CopyOp, Bytes>(key);
     case OpKind::Not:
-      return map1<Byte, NotOp, ToValues<Byte>, Bytes>;
+      return to_values<Byte, NotOp, Bytes>(key);
     case OpKind::And:
-      return map2<Byte, AndOp, ToValues<Byte>, Bytes, Bytes>;
+      return to_values<Byte, AndOp, Bytes, Bytes>(key);
     case OpKind::Or:
-      return map2<Byte, OrOp, ToValues<Byte>, Bytes, Bytes>;
+      return to_values<Byte, OrOp, Bytes, Bytes>(key);
     case OpKind::Select:
-      return map3<Byte, ByteSelectOp, ToValues<Byte>, Bytes, Bytes, Bytes>;
+      return to_values<Byte, ByteSelectOp, Bytes, Bytes, Bytes>(key);
     default:
       return nullptr;
   }
 }
 
 template <class T>
-BlockFunction to_truths(const FunctionKey& key) {
+BlockFunction predicate_function(const FunctionKey& key) {
   if (key.kind == OpKind::Compare) return compare_function<T>(key);
   if (key.forms[0] == Form::scalar) return nullptr;
-  if (key.kind == OpKind::IsFinite) return map1<T, IsFiniteOp, ToTruths, Values<T>>;
-  if (key.kind == OpKind::Convert) return map1<T, IsNonzeroOp, ToTruths, Values<T>>;
+  if (key.kind == OpKind::IsFinite) return to_truths<T, IsFiniteOp, Values<T>>(key);
+  if (key.kind == OpKind::Convert) return to_truths<T, IsNonzeroOp, Values<T>>(key);
   return nullptr;
 }
 
+// To T from anything but T.
+template <class T>
 BlockFunction convert_function(const FunctionKey& key) {
   if (key.forms[0] == Form::scalar) return nullptr;
-  if (key.result == DType::f32) {
-    switch (key.operand) {
-      case DType::f64:
-        return narrow_function();
-      case DType::i1:
-        return map1<float, OneOrZero, ToValues<float>, Truths>;
-      case DType::i32:
-        return map1<float, CopyOp, ToValues<float>, Converted<std::int32_t>>;
-      case DType::i64:
-        return convert_each<float, std::int64_t>;
-      default:
-        return nullptr;
-    }
+  switch (key.operand) {
+    case DType::i1:
+      return to_values<T, OneOrZero, Truths>(key);
+    case DType::i32:
+      return to_values<T, CopyOp, Converted<std::int32_t>>(key);
+    case DType::i64:
+      return convert_each<T, std::int64_t>;
+    default:
+      break;
   }
-  if (key.result == DType::f64) {
-    switch (key.operand) {
-      case DType::f32:
-        return map1<double, CopyOp, ToValues<double>, Converted<float>>;
-      case DType::i1:
-        return map1<double, OneOrZero, ToValues<double>, Truths>;
-      case DType::i32:
-        return map1<double, CopyOp, ToValues<double>, Converted<std::int32_t>>;
-      case DType::i64:
-        return convert_each<double, std::int64_t>;
-      default:
-        return nullptr;
-    }
+  if constexpr (sizeof(T) == 4) {
+    return key.operand == DType::f64 ? narrow_function(key) : nullptr;
+  } else {
+    return key.operand == DType::f32 ? to_values<T, CopyOp, Converted<float>>(key) : nullptr;
   }
-  return nullptr;
 }
 
 BlockFunction find(const FunctionKey& key) {
-  const bool same = key.operand == key.result;
-  if (same && key.operand == DType::f32) return float_function<float>(key);
-  if (same && key.operand == DType::f64) return float_function<double>(key);
-  if (same && key.operand == DType::i1) return logical_function(key);
-  if (key.result == DType::i1 && key.operand == DType::f32) return to_truths<float>(key);
-  if (key.result == DType::i1 && key.operand == DType::f64) return to_truths<double>(key);
-  if (key.kind == OpKind::Convert) return convert_function(key);
-  return nullptr;
+  if (key.operand == key.result) {
+    if (key.operand == DType::f32) return float_function<float>(key);
+    if (key.operand == DType::f64) return float_function<double>(key);
+    return key.operand == DType::i1 ? logical_function(key) : nullptr;
+  }
+  if (key.result == DType::i1) {
+    if (key.operand == DType::f32) return predicate_function<float>(key);
+    return key.operand == DType::f64 ? predicate_function<double>(key) : nullptr;
+  }
+  if (key.kind != OpKind::Convert) return nullptr;
+  if (key.result == DType::f32) return convert_function<float>(key);
+  return key.result == DType::f64 ? convert_function<double>(key) : nullptr;
 }
 
 }  // namespace

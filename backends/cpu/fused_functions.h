@@ -24,11 +24,18 @@ using BlockFunction = void (*)(std::byte* r, const std::byte* a, const std::byte
 // How an operand is read: element by element, or its first for all.
 enum class Form : std::uint8_t { vector, scalar };
 
+// What is written behind the last element: nothing, or up to kOverrun bytes, which lets the call
+// after it read whole vectors that were written whole. (A processor hands on what was just written
+// only in the pieces that it was written in, else it waits.)
+enum class Tail : std::uint8_t { exact, whole };
+inline constexpr std::size_t kOverrun = 64;
+
 struct FunctionKey {
   OpKind kind;
   Comparison direction = Comparison::EQ;  // of a compare
   DType operand;                          // of the last operand
   DType result;
+  Tail tail = Tail::exact;
   std::array<Form, 3> forms = {};
 };
 
@@ -43,18 +50,18 @@ BlockFunction math_function(const FunctionKey& key);        // exponential and t
 DType accumulator_of(Reduction kind, DType dtype);
 enum class Reducing : std::uint8_t {
   rows_away,     // r[column] of accumulators with a [rows, columns]
-  columns_away,  // r[row] = a [rows, columns] reduced; over no columns the identity, a sum's +0
+  columns_away,  // r[row] = a [rows, columns] reduced; over no columns the identity, a sum's +0.
+                 // Tail::whole where r is no result of the loop, else Tail::exact
   all            // the accumulator r with n elements of a
 };
-BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing);
+BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing, Tail tail);
 
-// Of elements of 1, 4 or 8 bytes. Up to kOverrun bytes behind r are written too.
+// Of elements of 1, 4 or 8 bytes, with Tail::whole.
 enum class Spread : std::uint8_t {
   scalar,  // r[i] = a[0] for n elements
   row,     // r [rows, columns] has a in every row
   column   // r [rows, columns] has a in every column
 };
-inline constexpr std::size_t kOverrun = 64;
 BlockFunction spread_function(std::size_t element_bytes, Spread spread);
 
 }  // namespace mulgrad::cpu

@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include <cstring>
+#include <utility>
 
 #include "backends/cpu/fused_functions.h"
 
@@ -113,7 +114,7 @@ struct Truths {
 };
 
 // Where results go.
-template <class T>
+template <class T, Tail kTail>
 struct ToValues {
   T* p;
   explicit ToValues(std::byte* bytes) : p(reinterpret_cast<T*>(bytes)) {}
@@ -123,13 +124,19 @@ struct ToValues {
   }
   template <class D>
   HWY_INLINE void part(D d, std::int64_t i, std::int64_t n, hn::Vec<D> v) const {
-    store_part(d, v, p + i, n);
+    if constexpr (kTail == Tail::whole) {
+      hn::StoreU(v, d, p + i);
+    } else {
+      store_part(d, v, p + i, n);
+    }
   }
 };
 
+template <class T, Tail kTail>
 struct ToTruths {
-  std::uint8_t* p;
-  explicit ToTruths(std::byte* bytes) : p(reinterpret_cast<std::uint8_t*>(bytes)) {}
+  using Bytes = ToValues<std::uint8_t, kTail>;
+  Bytes to;
+  explicit ToTruths(std::byte* bytes) : to(bytes) {}
   template <class D>
   static HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, D>> bytes(D, hn::Mask<D> mask) {
     const hn::RebindToUnsigned<D> du;
@@ -138,11 +145,11 @@ struct ToTruths {
   }
   template <class D>
   HWY_INLINE void at(D d, std::int64_t i, hn::Mask<D> mask) const {
-    hn::StoreU(bytes(d, mask), hn::Rebind<std::uint8_t, D>(), p + i);
+    to.at(hn::Rebind<std::uint8_t, D>(), i, bytes(d, mask));
   }
   template <class D>
   HWY_INLINE void part(D d, std::int64_t i, std::int64_t n, hn::Mask<D> mask) const {
-    store_part(hn::Rebind<std::uint8_t, D>(), bytes(d, mask), p + i, n);
+    to.part(hn::Rebind<std::uint8_t, D>(), i, n, bytes(d, mask));
   }
 };
 
@@ -156,20 +163,30 @@ HWY_INLINE void map(std::int64_t n, To to, From... from) {
   if (i < n) to.part(d, i, n - i, F::apply(d, from.part(d, i, n - i)...));
 }
 
-template <class T, class F, class To, class A>
-void map1(std::byte* r, const std::byte* a, const std::byte*, const std::byte*, std::int64_t n,
-          const Block&) {
-  map<T, F>(n, To(r), A(a));
+template <class T, class F, class To, class... From, std::size_t... kOperand>
+HWY_INLINE void map_bytes(std::byte* r, const std::array<const std::byte*, 3>& operands,
+                          std::int64_t n, std::index_sequence<kOperand...>) {
+  map<T, F>(n, To(r), From(operands[kOperand])...);
 }
-template <class T, class F, class To, class A, class B>
-void map2(std::byte* r, const std::byte* a, const std::byte* b, const std::byte*, std::int64_t n,
-          const Block&) {
-  map<T, F>(n, To(r), A(a), B(b));
+template <class T, class F, class To, class... From>
+void mapped(std::byte* r, const std::byte* a, const std::byte* b, const std::byte* c,
+            std::int64_t n, const Block&) {
+  map_bytes<T, F, To, From...>(r, {a, b, c}, n, std::index_sequence_for<From...>());
 }
-template <class T, class F, class To, class A, class B, class C>
-void map3(std::byte* r, const std::byte* a, const std::byte* b, const std::byte* c, std::int64_t n,
-          const Block&) {
-  map<T, F>(n, To(r), A(a), B(b), C(c));
+
+// The function with operands From and results of the kind To, in lanes of T.
+template <template <class, Tail> class To, class T, class F, class... From>
+BlockFunction function_to(const FunctionKey& key) {
+  if (key.tail == Tail::whole) return mapped<T, F, To<T, Tail::whole>, From...>;
+  return mapped<T, F, To<T, Tail::exact>, From...>;
+}
+template <class T, class F, class... From>
+BlockFunction to_values(const FunctionKey& key) {
+  return function_to<ToValues, T, F, From...>(key);
+}
+template <class T, class F, class... From>
+BlockFunction to_truths(const FunctionKey& key) {
+  return function_to<ToTruths, T, F, From...>(key);
 }
 
 // The larger one: NaN where one is NaN, and of two zeros +0.

@@ -145,29 +145,28 @@ BlockFunction power_function(const FunctionKey& key) {
 
 template <class T>
 BlockFunction float_function(const FunctionKey& key) {
-  using To = ToValues<T>;
   if (key.kind == OpKind::Power) return power_function<T>(key);
   if (key.forms[0] == Form::scalar) return nullptr;
   switch (key.kind) {
     case OpKind::Exponential:
-      return map1<T, ExponentialOp, To, Values<T>>;
+      return to_values<T, ExponentialOp, Values<T>>(key);
     case OpKind::ExponentialMinusOne:
-      return map1<T, ExponentialMinusOneOp, To, Values<T>>;
+      return to_values<T, ExponentialMinusOneOp, Values<T>>(key);
     case OpKind::Log:
-      return map1<T, LogOp, To, Values<T>>;
+      return to_values<T, LogOp, Values<T>>(key);
     case OpKind::LogPlusOne:
-      return map1<T, LogPlusOneOp, To, Values<T>>;
+      return to_values<T, LogPlusOneOp, Values<T>>(key);
     case OpKind::Tanh:
-      return map1<T, TanhOp, To, Values<T>>;
+      return to_values<T, TanhOp, Values<T>>(key);
     case OpKind::Logistic:
-      return map1<T, LogisticOp, To, Values<T>>;
+      return to_values<T, LogisticOp, Values<T>>(key);
     case OpKind::Sine:
       return each<T, std::sin>;
     case OpKind::Cosine:
       return each<T, std::cos>;
     case OpKind::Erf:
       if constexpr (sizeof(T) == 4) {
-        return map1<T, ErfOp, To, Values<T>>;
+        return to_values<T, ErfOp, Values<T>>(key);
       } else {
         return each<T, std::erf>;
       }

@@ -7,22 +7,26 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
+void call_by_row(const BlockCall& call, std::byte* const* places, const Block& block) {
+  const auto [r, a, b, c] = call.places;
+  std::byte* at[] = {places[r], places[a], places[b], places[c]};
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    call.function(at[0], at[1], at[2], at[3], block.columns, block);
+    for (std::size_t i = 0; i < 4; ++i) at[i] += call.strides[i];
+  }
+}
+
 void call_all(std::span<const BlockCall> calls, std::byte* const* places, const Block& block,
               bool first_columns) {
   // By extent.
   const std::int64_t counts[] = {block.rows * block.columns, block.columns, block.rows, 1};
   for (const BlockCall& call : calls) {
-    const auto [r, a, b, c] = call.places;
-    if (!call.by_row) {
-      if (call.first_columns_only && !first_columns) continue;
+    if (call.by_row) {
+      call_by_row(call, places, block);
+    } else if (first_columns || !call.first_columns_only) {
+      const auto [r, a, b, c] = call.places;
       call.function(places[r], places[a], places[b], places[c],
                     counts[static_cast<int>(call.extent)], block);
-      continue;
-    }
-    std::byte* at[] = {places[r], places[a], places[b], places[c]};
-    for (std::int64_t row = 0; row < block.rows; ++row) {
-      call.function(at[0], at[1], at[2], at[3], block.columns, block);
-      for (int i = 0; i < 4; ++i) at[i] += call.strides[i];
     }
   }
 }
@@ -32,26 +36,35 @@ void call_all(std::span<const BlockCall> calls, std::byte* const* places, const 
 void FusedProgram::run(std::span<std::byte* const> results,
                        std::span<const std::byte* const> operands) const {
   // On the stack, where it is warm from the loop before.
-  auto* memory = static_cast<std::byte*>(__builtin_alloca(scratch_bytes + kAlignment));
-  std::byte* const scratch =
-      memory + (kAlignment - reinterpret_cast<std::uintptr_t>(memory) % kAlignment);
-  auto** const at = static_cast<std::byte**>(__builtin_alloca(places.size() * sizeof(std::byte*)));
+  auto* const memory = static_cast<std::byte*>(
+      __builtin_alloca(scratch_bytes + kAlignment + places.size() * sizeof(std::byte*)));
+  auto** const at = reinterpret_cast<std::byte**>(memory);
+  std::byte* const behind = reinterpret_cast<std::byte*>(at + places.size());
+  std::byte* const registers = behind + (-reinterpret_cast<std::uintptr_t>(behind)) % kAlignment;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Place& place = places[i];
+    // Nothing is written by the pointers to operands and constants.
     switch (place.in) {
-      case Place::In::input:
+      case Place::In::registers:
+        at[i] = registers + place.index;
+        break;
+      case Place::In::constants:
+        at[i] = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&constants[place.index]));
+        break;
+      case Place::In::inputs:
         at[i] = const_cast<std::byte*>(operands[place.index]);
         break;
-      case Place::In::result:
+      case Place::In::results:
         at[i] = results[place.index];
         break;
-      case Place::In::scratch:
-        at[i] = scratch + place.index;
-        break;
-      case Place::In::constant:
-        at[i] = reinterpret_cast<std::byte*>(const_cast<std::uint64_t*>(&constants[place.index]));
-        break;
     }
+  }
+  if (!only_block.empty()) {
+    for (const SmallCall& call : only_block) {
+      const auto [r, a, b, c] = call.places;
+      call.function(at[r], at[a], at[b], at[c], call.elements, block);
+    }
+    return;
   }
   const auto move = [&](std::int64_t by_rows, std::int64_t by_columns) {
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -65,9 +78,9 @@ void FusedProgram::run(std::span<std::byte* const> results,
     Block part{std::min(block.rows, rows), std::min(block.columns, columns - column)};
     call_all(before_rows, at, part, column == 0);
     for (std::int64_t row = 0; row < rows; row += block.rows) {
+      if (row > 0) move(block.rows, 0);
       part.rows = std::min(block.rows, rows - row);
       call_all(on_block, at, part, column == 0);
-      if (row + part.rows < rows) move(part.rows, 0);
     }
     call_all(after_rows, at, part, column == 0);
     const std::int64_t moved = rows == 0 ? 0 : (rows - 1) / block.rows * block.rows;

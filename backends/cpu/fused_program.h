@@ -1,6 +1,7 @@
 // A fused loop as it runs: lists of calls of block functions on places. Made by fused.cc.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,13 +12,12 @@
 
 namespace mulgrad::cpu {
 
-// Where a value lies while a block is worked on: `index` is the number of an input or result, the
-// offset of a block register in bytes, or the number of a constant.
+// Where a value lies while a block is worked on.
 struct Place {
-  enum class In : std::uint8_t { input, result, scratch, constant };
+  enum class In : std::uint8_t { registers, constants, inputs, results };
   In in;
-  std::size_t index;
-  // How far the value of the next row and of the next column is; 0 for scratch and constants.
+  std::size_t index;  // which one; a block register's offset in bytes
+  // How far the value of the next row and of the next column is: not 0 in inputs and results alone.
   std::int64_t row_bytes = 0;
   std::int64_t column_bytes = 0;
 };
@@ -45,6 +45,14 @@ struct FusedProgram {
   std::vector<BlockCall> on_block;     // for each block of rows
   std::vector<BlockCall> after_rows;   // for each part of the columns: sums over the rows
   std::vector<BlockCall> at_end;       // scalar sums
+
+  // The calls above in turn, where all is one block, which is what small loops are.
+  struct SmallCall {
+    BlockFunction function;
+    std::array<std::uint16_t, 4> places;
+    std::int64_t elements;
+  };
+  std::vector<SmallCall> only_block;
 
   void run(std::span<std::byte* const> results, std::span<const std::byte* const> operands) const;
 };

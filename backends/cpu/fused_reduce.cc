@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -120,12 +122,49 @@ void reduce_all(std::byte* r, const std::byte* a, const std::byte*, const std::b
   *total = combine_one<T, Fold>(*total, fold<T, Fold>(reinterpret_cast<const T*>(a), n));
 }
 
-template <class T, class Fold>
+#if HWY_TARGET != HWY_SCALAR
+// Few short rows, all in one vector, without going through memory.
+template <class T, class Fold, Tail kTail>
+HWY_INLINE void reduce_small(T* to, const T* x, const Block& block) {
+  using A = typename Fold::A;
+  const Lanes<T> d;
+  const hn::RebindToSigned<Lanes<T>> di;
+  const hn::Half<Lanes<T>> half;  // there are two columns or more
+  const hn::Rebind<A, decltype(half)> da;
+  const auto v = load_part(d, x, block.rows * block.columns);
+  const auto row =
+      hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<hn::TFromD<decltype(di)>>(block.columns)));
+  const auto inside = hn::Set(di, static_cast<hn::TFromD<decltype(di)>>(hn::Lanes(d) - 1));
+  const auto column = [&](std::int64_t i) HWY_ATTR {
+    const auto at = hn::Add(row, hn::Set(di, static_cast<hn::TFromD<decltype(di)>>(i)));
+    const auto chosen = hn::TableLookupLanes(v, hn::IndicesFromVec(d, hn::And(at, inside)));
+    return widened<T>(da, hn::LowerHalf(half, chosen));
+  };
+  auto total = column(0);
+  for (std::int64_t i = 1; i < block.columns; ++i) {
+    total = Fold::Combine::apply(da, total, column(i));
+  }
+  const ToValues<T, kTail> result(reinterpret_cast<std::byte*>(to));
+  if constexpr (sizeof(A) > sizeof(T)) {
+    result.part(half, 0, block.rows, hn::DemoteTo(half, total));
+  } else {
+    result.part(half, 0, block.rows, total);
+  }
+}
+#endif
+
+template <class T, class Fold, Tail kTail>
 void reduce_columns(std::byte* r, const std::byte* a, const std::byte*, const std::byte*,
                     std::int64_t, const Block& block) {
   T* to = reinterpret_cast<T*>(r);
   const T* x = reinterpret_cast<const T*>(a);
   const std::int64_t n = block.columns;
+#if HWY_TARGET != HWY_SCALAR
+  if (n >= 2 && n <= 4 && block.rows * n <= lanes_of(Lanes<T>())) {
+    reduce_small<T, Fold, kTail>(to, x, block);
+    return;
+  }
+#endif
   if (n <= 4) {  // fewer than it pays to make vectors of
     for (std::int64_t row = 0; row < block.rows; ++row, x += n) {
       if (n == 0) {
@@ -181,12 +220,13 @@ void reduce_rows(std::byte* r, const std::byte* a, const std::byte*, const std::
 }
 
 template <class T, class Fold>
-BlockFunction of_fold(Reducing reducing) {
+BlockFunction of_fold(Reducing reducing, Tail tail) {
   switch (reducing) {
     case Reducing::rows_away:
       return reduce_rows<T, Fold>;
     case Reducing::columns_away:
-      return reduce_columns<T, Fold>;
+      return tail == Tail::whole ? reduce_columns<T, Fold, Tail::whole>
+                                 : reduce_columns<T, Fold, Tail::exact>;
     case Reducing::all:
       return reduce_all<T, Fold>;
   }
@@ -194,22 +234,22 @@ BlockFunction of_fold(Reducing reducing) {
 }
 
 template <class T>
-BlockFunction of_type(Reduction kind, Reducing reducing) {
+BlockFunction of_type(Reduction kind, Reducing reducing, Tail tail) {
   switch (kind) {
     case Reduction::sum:
-      return of_fold<T, Sum<T>>(reducing);
+      return of_fold<T, Sum<T>>(reducing, tail);
     case Reduction::max:
-      return of_fold<T, Max<T>>(reducing);
+      return of_fold<T, Max<T>>(reducing, tail);
     case Reduction::min:
-      return of_fold<T, Min<T>>(reducing);
+      return of_fold<T, Min<T>>(reducing, tail);
     default:
       return nullptr;
   }
 }
 
-BlockFunction find_reduction(Reduction kind, DType dtype, Reducing reducing) {
-  if (dtype == DType::f32) return of_type<float>(kind, reducing);
-  if (dtype == DType::f64) return of_type<double>(kind, reducing);
+BlockFunction find_reduction(Reduction kind, DType dtype, Reducing reducing, Tail tail) {
+  if (dtype == DType::f32) return of_type<float>(kind, reducing, tail);
+  if (dtype == DType::f64) return of_type<double>(kind, reducing, tail);
   return nullptr;
 }
 
@@ -222,15 +262,39 @@ void spread_scalar(std::byte* r, const std::byte* a, const std::byte*, const std
   for (std::int64_t i = 0; i < n; i += lanes_of(d)) hn::StoreU(v, d, reinterpret_cast<T*>(r) + i);
 }
 
-// What is written behind a row is what the next row overwrites.
+// How many rows of n elements make a vector; 0 where it is no whole number.
+template <class T>
+HWY_INLINE std::int64_t whole_rows_in_vector(std::int64_t n) {
+  const std::int64_t lanes = lanes_of(Lanes<T>());
+  return n > 0 && n <= lanes && lanes % n == 0 ? lanes / n : 0;
+}
+
 template <class T>
 void spread_column(std::byte* r, const std::byte* a, const std::byte*, const std::byte*,
                    std::int64_t, const Block& block) {
   const Lanes<T> d;
   T* to = reinterpret_cast<T*>(r);
-  for (std::int64_t row = 0; row < block.rows; ++row, to += block.columns) {
-    const auto v = hn::Set(d, reinterpret_cast<const T*>(a)[row]);
-    for (std::int64_t i = 0; i < block.columns; i += lanes_of(d)) hn::StoreU(v, d, to + i);
+  const T* from = reinterpret_cast<const T*>(a);
+  const std::int64_t n = block.columns;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) >= 4) {
+    if (const std::int64_t rows = whole_rows_in_vector<T>(n); rows != 0) {
+      // n is a power of two.
+      const hn::RebindToSigned<Lanes<T>> di;
+      const int shift = std::countr_zero(static_cast<std::uint64_t>(n));
+      const auto at = hn::IndicesFromVec(d, hn::ShiftRightSame(hn::Iota(di, 0), shift));
+      for (std::int64_t row = 0; row < block.rows; row += rows, to += lanes_of(d)) {
+        const auto v = load_part(d, from + row, std::min(rows, block.rows - row));
+        hn::StoreU(hn::TableLookupLanes(v, at), d, to);
+      }
+      return;
+    }
+  }
+#endif
+  // What is written behind a row is what the next row overwrites.
+  for (std::int64_t row = 0; row < block.rows; ++row, to += n) {
+    const auto v = hn::Set(d, from[row]);
+    for (std::int64_t i = 0; i < n; i += lanes_of(d)) hn::StoreU(v, d, to + i);
   }
 }
 
@@ -241,14 +305,28 @@ void spread_row(std::byte* r, const std::byte* a, const std::byte*, const std::b
   const T* from = reinterpret_cast<const T*>(a);
   T* to = reinterpret_cast<T*>(r);
   const std::int64_t n = block.columns;
-  if (n <= lanes_of(d)) {
-    const auto v = load_part(d, from, n);
-    for (std::int64_t row = 0; row < block.rows; ++row, to += n) hn::StoreU(v, d, to);
+  if (n > lanes_of(d)) {
+    for (std::int64_t row = 0; row < block.rows; ++row, to += n) {
+      std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+    }
     return;
   }
-  for (std::int64_t row = 0; row < block.rows; ++row, to += n) {
-    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+  const auto v = load_part(d, from, n);
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) >= 4) {
+    if (const std::int64_t rows = whole_rows_in_vector<T>(n); rows != 0) {
+      const hn::RebindToSigned<Lanes<T>> di;
+      const auto column = hn::Set(di, static_cast<hn::TFromD<decltype(di)>>(n - 1));
+      const auto at = hn::IndicesFromVec(d, hn::And(hn::Iota(di, 0), column));
+      const auto tiled = hn::TableLookupLanes(v, at);
+      for (std::int64_t row = 0; row < block.rows; row += rows, to += lanes_of(d)) {
+        hn::StoreU(tiled, d, to);
+      }
+      return;
+    }
   }
+#endif
+  for (std::int64_t row = 0; row < block.rows; ++row, to += n) hn::StoreU(v, d, to);
 }
 
 template <class T>
@@ -281,8 +359,8 @@ DType accumulator_of(Reduction kind, DType dtype) {
 }
 
 HWY_EXPORT(find_reduction);
-BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing) {
-  return HWY_DYNAMIC_DISPATCH(find_reduction)(kind, dtype, reducing);
+BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing, Tail tail) {
+  return HWY_DYNAMIC_DISPATCH(find_reduction)(kind, dtype, reducing, tail);
 }
 
 HWY_EXPORT(find_spread);
