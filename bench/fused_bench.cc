@@ -232,9 +232,10 @@ Chain momentum(std::int64_t n) {
   m.result(kept);
   m.result(m.step(Subtract{}, {p, m.step(Multiply{}, {rate, kept})}));
   return {m.loop(), [=](auto results, auto inputs) {
-            const float *p = inputs[0], *g = inputs[1], *v = inputs[2];
+            const float* __restrict p = inputs[0], * __restrict g = inputs[1];
+            const float* __restrict v = inputs[2];
             const float rate = inputs[3][0];
-            float *kept = results[0], *to = results[1];
+            float* __restrict kept = results[0], * __restrict to = results[1];
             for (std::int64_t i = 0; i < n; ++i) {
               const float k = v[i] * 0.9F + g[i];
               kept[i] = k;
@@ -264,10 +265,13 @@ Chain adamw(std::int64_t n) {
   m.result(m.step(Subtract{}, {decayed, step}));
   m.result(first);
   m.result(second);
-  return {m.loop(), [=](auto results, auto inputs) {
-            const float *p = inputs[0], *g = inputs[1], *m1 = inputs[2], *m2 = inputs[3];
+  return {m.loop(),
+          [=](auto results, auto inputs) {
+            const float* __restrict p = inputs[0], * __restrict g = inputs[1];
+            const float* __restrict m1 = inputs[2], * __restrict m2 = inputs[3];
             const float rate = inputs[4][0], c1 = inputs[5][0], c2 = inputs[6][0];
-            float *to = results[0], *first = results[1], *second = results[2];
+            float* __restrict to = results[0], * __restrict first = results[1];
+            float* __restrict second = results[2];
             for (std::int64_t i = 0; i < n; ++i) {
               const float a = m1[i] * 0.9F + g[i] * 0.1F;
               const float b = m2[i] * 0.999F + g[i] * g[i] * 0.001F;
