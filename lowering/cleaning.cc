@@ -172,6 +172,32 @@ std::vector<Replacement> find_stop_gradients(const Program& program) {
   return replacements;
 }
 
+// Is it the 1x1 matrix of one?
+bool is_unit(const Program& program, ValueId value) {
+  if (value.is_input()) return false;
+  const auto* fill = std::get_if<Fill>(&program.node(value).op);
+  return fill != nullptr && fill->shape == Shape{1, 1} &&
+         fill->value == Literal::one(fill->value.dtype);
+}
+
+std::vector<Replacement> find_unit_products(const Program& program) {
+  std::vector<Replacement> replacements;
+  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
+    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
+    const auto* op = std::get_if<DotGeneral>(&node.op);
+    if (op == nullptr || op->lhs_contracting != Axes{1} || op->rhs_contracting != Axes{0}) continue;
+    const ValueId lhs = node.operands[0].value();
+    const ValueId rhs = node.operands[1].value();
+    std::optional<ValueId> other;
+    if (is_unit(program, rhs)) other = lhs;
+    if (is_unit(program, lhs)) other = rhs;
+    if (!other || program.type(*other) != node.type) continue;
+    replacements.push_back(alias(i, *other));
+    replacements.back().numerics = {.sign_of_zero = true};
+  }
+  return replacements;
+}
+
 PassResult drop_dead(const Program& program) {
   const std::vector<bool> reached = reachable_nodes(program);
   if (std::find(reached.begin(), reached.end(), false) == reached.end())
@@ -195,6 +221,10 @@ Pass transpose_pairs() { return cleaning_pass("transpose_pairs", {}, find_moveme
 
 Pass extent_one_reduce_to_reshape() {
   return cleaning_pass("extent_one_reduce_to_reshape", {.sign_of_zero = true}, find_extent_one);
+}
+
+Pass unit_products() {
+  return cleaning_pass("unit_products", {.sign_of_zero = true}, find_unit_products);
 }
 
 Pass remove_stop_gradient() {

@@ -27,6 +27,10 @@ Pass transpose_pairs();
 // {sign_of_zero}: a sum turns -0 into 0.
 Pass extent_one_reduce_to_reshape();
 
+// dot_general(x:[n,1], 1:[1,1]) -> x    and from the other side: dot_general(1:[1,1], x:[1,n]) -> x
+// {sign_of_zero}: a product turns -0 into 0.
+Pass unit_products();
+
 // stop_gradient(x) -> x    Derive before it.
 Pass remove_stop_gradient();
 

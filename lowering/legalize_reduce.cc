@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -182,8 +181,9 @@ Var product_by_slices(Var x, const Axes& axes) {
   });
 }
 
-// 0 * inf is NaN, so the products see finite values only; what was not finite is put back by the
-// numbers of NaNs, of +inf and of finite values.
+// 0 * inf is NaN, so the shifts see finite values only; what was not finite is put back by the sum
+// of a mark per element: 1 for a finite one, 0 for -inf, and +inf and NaN for themselves. It is the
+// result where it is not finite, and 0 where all elements are -inf.
 Var max_by_shifts(Var x, const Axes& axes) {
   const Literal low = Literal::infinity(x.dtype(), true);
   const std::int64_t terms = count(x.shape(), axes);
@@ -192,16 +192,10 @@ Var max_by_shifts(Var x, const Axes& axes) {
   const Var finite = is_finite(x);
   const Var guarded = select(finite, x, Literal::lowest_finite(x.dtype()));
   const Var largest = axis_by_axis(guarded, axes, fold_shifts);
-  const auto some = [&](Var condition) {
-    return positive(sum_of(convert(condition, x.dtype()), axes));
-  };
-  const Literal high = Literal::infinity(x.dtype());
-  const Var nan = some(compare(Comparison::NE, x, x));
-  const Var infinite = some(compare(Comparison::EQ, x, high));
-  const Var any_finite = some(finite);
-  const Literal not_a_number =
-      Literal::from_double(x.dtype(), std::numeric_limits<double>::quiet_NaN());
-  return select(nan, not_a_number, select(infinite, high, select(any_finite, largest, low)));
+  const Var marks = select(finite, Literal::one(x.dtype()), maximum(x, 0));
+  const Var mark = sum_of(marks, axes);
+  const Var some_finite = select(positive(mark), largest, low);
+  return select(is_finite(mark), some_finite, mark);
 }
 
 Var min_by_shifts(Var x, const Axes& axes) { return -max_by_shifts(-x, axes); }

@@ -24,6 +24,7 @@ std::vector<NamedPass> all_passes(const Target& target) {
        elide_broadcasts(target)},
       {"what the target lacks becomes products with constants and elementwise ops",
        legalize_to_matmul(target)},
+      {"products with the 1x1 matrix of one become what it multiplies", unit_products()},
       {"transposes of transposes and reshapes of reshapes become one, or none", transpose_pairs()},
       {"equal nodes become one", common_subexpressions()},
       {"nodes that no output depends on go", dead_code()},

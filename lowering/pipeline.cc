@@ -29,6 +29,8 @@ std::vector<Pass> default_pipeline(const Target& target, Slot slot) {
   // The legaliser works node by node: it leaves constants that are equal, products of constants,
   // and movements back and forth.
   passes.push_back(fold_constants());
+  // The expansions multiply by ones from both sides, also where a side is a single element.
+  passes.push_back(unit_products());
   passes.push_back(transpose_pairs());
   // Equal nodes once all operands have their final form.
   passes.push_back(common_subexpressions());

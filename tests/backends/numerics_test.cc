@@ -34,9 +34,10 @@ constexpr float kNaN32 = std::numeric_limits<float>::quiet_NaN();
 using Inputs = std::vector<Var>;
 using Tensors = std::vector<Tensor>;
 
-// Which targets can say the row: matmul_only has no slices.
-const std::vector<Target>& both() {
-  static const std::vector<Target> kTargets = {Target::matmul_only(), Target::matmul_move()};
+// Which targets can say the row: all that multiply matrices, or those of them with slices.
+const std::vector<Target>& every() {
+  static const std::vector<Target> kTargets = {Target::matmul_only(), Target::matmul_move(),
+                                               Target::matmul_batched()};
   return kTargets;
 }
 const std::vector<Target>& with_slices() {
@@ -55,7 +56,7 @@ struct Row {
   Tensors inputs;
   std::function<Var(const Inputs&)> expression;
   Tensors expected;  // the value, or a gradient per float input for a seed of ones
-  const std::vector<Target>& targets = both();
+  const std::vector<Target>& targets = every();
   Tolerance tolerance = {};
 };
 

@@ -21,26 +21,15 @@ module @main attributes {mulgrad.form = "native"} {
     %11 = stablehlo.constant dense<[[1.0e+00], [0.0e+00], [0.0e+00], [0.0e+00], [0.0e+00]]> : tensor<5x1xf32>
     %12 = stablehlo.dot_general %10, %11, contracting_dims = [1] x [0] : (tensor<3x5xf32>, tensor<5x1xf32>) -> tensor<3x1xf32>
     %13 = stablehlo.reshape %12 : (tensor<3x1xf32>) -> tensor<3xf32>
-    %14 = stablehlo.compare NE, %arg0, %arg0, FLOAT : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<3x5xi1>
-    %15 = stablehlo.convert %14 : (tensor<3x5xi1>) -> tensor<3x5xf32>
+    %14 = stablehlo.maximum %arg0, 0.0e+00 : tensor<3x5xf32>
+    %15 = stablehlo.select %0, 1.0e+00, %14 : tensor<3x5xi1>, tensor<3x5xf32>
     %16 = stablehlo.constant dense<1.0e+00> : tensor<5x1xf32>
     %17 = stablehlo.dot_general %15, %16, contracting_dims = [1] x [0] : (tensor<3x5xf32>, tensor<5x1xf32>) -> tensor<3x1xf32>
     %18 = stablehlo.reshape %17 : (tensor<3x1xf32>) -> tensor<3xf32>
     %19 = stablehlo.compare GT, %18, 0.0e+00, FLOAT : (tensor<3xf32>) -> tensor<3xi1>
-    %20 = stablehlo.compare EQ, %arg0, 0x7F800000, FLOAT : (tensor<3x5xf32>) -> tensor<3x5xi1>
-    %21 = stablehlo.convert %20 : (tensor<3x5xi1>) -> tensor<3x5xf32>
-    %22 = stablehlo.constant dense<1.0e+00> : tensor<5x1xf32>
-    %23 = stablehlo.dot_general %21, %22, contracting_dims = [1] x [0] : (tensor<3x5xf32>, tensor<5x1xf32>) -> tensor<3x1xf32>
-    %24 = stablehlo.reshape %23 : (tensor<3x1xf32>) -> tensor<3xf32>
-    %25 = stablehlo.compare GT, %24, 0.0e+00, FLOAT : (tensor<3xf32>) -> tensor<3xi1>
-    %26 = stablehlo.convert %0 : (tensor<3x5xi1>) -> tensor<3x5xf32>
-    %27 = stablehlo.constant dense<1.0e+00> : tensor<5x1xf32>
-    %28 = stablehlo.dot_general %26, %27, contracting_dims = [1] x [0] : (tensor<3x5xf32>, tensor<5x1xf32>) -> tensor<3x1xf32>
-    %29 = stablehlo.reshape %28 : (tensor<3x1xf32>) -> tensor<3xf32>
-    %30 = stablehlo.compare GT, %29, 0.0e+00, FLOAT : (tensor<3xf32>) -> tensor<3xi1>
-    %31 = stablehlo.select %30, %13, 0xFF800000 : tensor<3xi1>, tensor<3xf32>
-    %32 = stablehlo.select %25, 0x7F800000, %31 : tensor<3xi1>, tensor<3xf32>
-    %33 = stablehlo.select %19, 0x7FC00000, %32 : tensor<3xi1>, tensor<3xf32>
-    return %33 : tensor<3xf32>
+    %20 = stablehlo.select %19, %13, 0xFF800000 : tensor<3xi1>, tensor<3xf32>
+    %21 = stablehlo.is_finite %18 : (tensor<3xf32>) -> tensor<3xi1>
+    %22 = stablehlo.select %21, %20, %18 : tensor<3xi1>, tensor<3xf32>
+    return %22 : tensor<3xf32>
   }
 }
