@@ -52,11 +52,15 @@ PassResult materialize(const Program& program, const std::string& name) {
 }
 
 // The shape in which the operand of a broadcast can be read by an elementwise op of its result
-// shape: rank 0, or its sizes at their places and 1 elsewhere. Nothing when its axes change order.
-std::optional<Shape> elided_shape(const Program& program, const Node& broadcast) {
+// shape: rank 0, or its sizes at their places and 1 elsewhere. Nothing when its axes change order,
+// and where plain operands have no such form.
+std::optional<Shape> elided_shape(const Program& program, const Node& broadcast, OperandForm form) {
   const Shape& source = program.type(broadcast.operands[0].value()).shape;
   const auto& op = std::get<BroadcastInDim>(broadcast.op);
   if (source.rank() == 0) return source;
+  if (form == OperandForm::plain) {
+    return source.elements() == Dim(1) ? std::optional(Shape()) : std::nullopt;
+  }
   if (!std::is_sorted(op.dims.begin(), op.dims.end())) return std::nullopt;
   Shape result(std::vector<Dim>(static_cast<std::size_t>(op.shape.rank()), Dim(1)));
   for (std::size_t i = 0; i < op.dims.size(); ++i) {
@@ -82,8 +86,8 @@ std::vector<std::optional<Elision>> elisions(const Program& program, const Node&
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
     Operand next = node.operands[i];
     while (const Node* broadcast = broadcast_of(program, next)) {
-      const std::optional<Shape> shape = elided_shape(program, *broadcast);
-      if (!shape || (form == OperandForm::plain && shape->rank() != 0)) break;
+      const std::optional<Shape> shape = elided_shape(program, *broadcast, form);
+      if (!shape) break;
       // The other operands must still give the result its shape.
       const Shape before = std::exchange(shapes[i], *shape);
       Shape together;

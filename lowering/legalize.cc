@@ -194,13 +194,15 @@ Choice rule_of_logical_constant(const Site& site) {
 // The same op on operands that have the shape of the result.
 Rule rule_of_broadcasting(const Site& site) {
   bool is_exact = true;
+  bool some_has_the_shape = false;  // once it is broadcast
   for (const Operand& operand : site.node().operands) {
     if (operand.is_literal()) continue;
     const Type& type = site.program.type(operand.value());
+    if (legalize::elements(type.shape) != 1) some_has_the_shape = true;
     const bool expands = type.rank() != 0 && type.shape != site.node().type.shape;
     if (expands && type.dtype != DType::i1 && legalize::elements(type.shape) != 1) is_exact = false;
   }
-  return {is_exact ? kExact : kSignOfZero, [index = site.index](Rewriter& rewriter) {
+  return {is_exact ? kExact : kSignOfZero, [=, index = site.index](Rewriter& rewriter) {
             const Node& node = rewriter.source().node(ValueId::node(index));
             std::vector<Operand> operands;
             for (const Operand& operand : node.operands) {
@@ -209,9 +211,13 @@ Rule rule_of_broadcasting(const Site& site) {
                 continue;
               }
               const Var x = rewriter.at(operand.value());
-              const bool fits = x.rank() == 0 || x.shape() == node.type.shape;
-              operands.emplace_back(fits ? x.id()
-                                         : legalize::broadcast_operand(x, node.type.shape).id());
+              if (x.rank() == 0 || x.shape() == node.type.shape) {
+                operands.emplace_back(x.id());
+              } else if (some_has_the_shape && legalize::elements(x.shape()) == 1) {
+                operands.emplace_back(legalize::scalar_of(x).id());
+              } else {
+                operands.emplace_back(legalize::broadcast_operand(x, node.type.shape).id());
+              }
             }
             return Var(rewriter.builder(), rewriter.builder().add(node.op, operands));
           }};

@@ -17,7 +17,8 @@ Pass materialize_broadcasts();
 //   add(x:[3,4], broadcast_in_dim(b:[4], dims = [1])) -> add(x, reshape(b):[1,4])
 //   multiply(x, broadcast_in_dim(s:[]))               -> multiply(x, s)
 // Bit-exact. The broadcast stays for its other readers; dead_code removes it. The second form only
-// goes as far as the target's kernels follow: the first line above needs OperandForm::any.
+// goes as far as the target's kernels follow: the first line above needs OperandForm::any; where
+// they take plain operands alone, a broadcast of a single element is read as of rank 0.
 Pass elide_broadcasts();
 Pass elide_broadcasts(Target target);
 
@@ -26,9 +27,9 @@ Pass elide_broadcasts(Target target);
 //                         {sign_of_zero, reassociates}
 //   broadcast_in_dim      a product with ones from the other side, contracting over 1; of a single
 //                         element ones times it {sign_of_zero}
-//   elementwise           operands of size 1 are broadcast so {sign_of_zero}; where
-//                         the zero divides, the quotient
-//                         may be the other infinity
+//   elementwise           operands of size 1 are broadcast so {sign_of_zero}, a single element is
+//                         read as of rank 0 {}; where the zero divides, the quotient may be the
+//                         other infinity
 //   reduce max, min       slices and elementwise maxima where the target has slices {}; else cyclic
 //                         column shifts by 1, 2, 4 ... {sign_of_zero, needs_exact_product}
 //   reduce product        slices and multiplications {finite_only, reassociates}

@@ -117,6 +117,10 @@ Var reorder(Var x, const Axes& permutation) {
 Var to_numbers(Var x) { return convert(x, DType::f32); }
 Var to_logical(Var x) { return compare(Comparison::NE, x, 0); }
 
+Var scalar_of(Var x) {
+  return x.dtype() == DType::i1 ? to_logical(reshape(to_numbers(x), {})) : reshape(x, {});
+}
+
 Var broadcast(Var x, const Shape& shape, const Axes& dims) {
   if (x.dtype() == DType::i1) return to_logical(broadcast(to_numbers(x), shape, dims));
   if (elements(x.shape()) == elements(shape)) {
@@ -129,7 +133,7 @@ Var broadcast(Var x, const Shape& shape, const Axes& dims) {
   }
   if (const Fill* source = as_fill(x)) return fill(x.builder(), source->value, shape);
   if (elements(x.shape()) == 1) {
-    const Var scalar = reshape(x, {});
+    const Var scalar = scalar_of(x);
     return ones(x.builder(), x.dtype(), shape) * scalar;
   }
   // Of the result axes that are not of size 1, those that x has and those along which it repeats.

@@ -35,6 +35,8 @@ Var reorder(Var x, const Axes& permutation);
 Var to_numbers(Var x);
 Var to_logical(Var x);
 
+// The one element of x.
+Var scalar_of(Var x);
 // broadcast_in_dim(x, shape, dims): of a fill, a fill; of one element, ones times the element; else
 // a product over an axis of size 1 with ones; i1 through f32.
 Var broadcast(Var x, const Shape& shape, const Axes& dims);

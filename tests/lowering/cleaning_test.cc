@@ -59,11 +59,15 @@ TEST(ElideBroadcasts, TargetOfPlainOperands_ReadsScalarsOnly) {
   const Var x = tape.input("x", {DType::f32, {2, 3}});
   const Var row = broadcast_in_dim(tape.input("row", {DType::f32, {3}}), {2, 3}, {1});
   const Var scalar = broadcast_in_dim(tape.input("scalar", {DType::f32, {}}), {2, 3}, {});
+  const Var single = broadcast_in_dim(tape.input("single", {DType::f32, {1, 1}}), {2, 3}, {1, 0});
   tape.output("y", (x + row) * scalar);
+  tape.output("z", x * single);
   const Program source = tape.finish();
   const Program plain = elide_broadcasts(Target::matmul_only()).run(source).program;
-  EXPECT_EQ(plain.nodes()[2].operands[1], source.nodes()[2].operands[1]);
-  EXPECT_EQ(plain.nodes()[3].operands[1], Operand(ValueId::input(2)));
+  EXPECT_EQ(plain.nodes()[3].operands[1], source.nodes()[3].operands[1]);
+  EXPECT_EQ(plain.nodes()[4].operands[1], Operand(ValueId::input(2)));
+  EXPECT_EQ(plain.nodes()[5].op, Op(Reshape{{}}));
+  EXPECT_EQ(plain.nodes()[6].operands[1], Operand(ValueId::node(5)));
   const Program any = elide_broadcasts(Target::cpu()).run(source).program;
   EXPECT_EQ(any, elide_broadcasts().run(source).program);
   EXPECT_FALSE(any == plain);

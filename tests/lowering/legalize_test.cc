@@ -398,8 +398,22 @@ TEST(LegalizeElementwise, SizesOfOne_AreBroadcast) {
     b.output("b", (full / row * scalar).id());
     b.output("c", select(compare(Comparison::GT, column, 0), full, row).id());
     b.output("d", clamp(row, full, 2).id());
+    const Var single(b, b.input("single", {DType::f32, {1, 1}}));
+    b.output("e", (row * single).id());
+    b.output("f", select(compare(Comparison::GT, single, 0), full, single).id());
     legalized(b.finish(), target);
   }
+}
+
+TEST(LegalizeElementwise, SingleElement_IsReadAsRankZero) {
+  Builder b;
+  const Var full(b, b.input("full", {DType::f32, {3, 4}}));
+  const Var single(b, b.input("single", {DType::f32, {1, 1}}));
+  b.output("y", (full / single).id());
+  const PassResult result = legalized(b.finish(), Target::matmul_only());
+  EXPECT_EQ(result.regions[0].numerics, Numerics());
+  ASSERT_EQ(result.program.nodes().size(), 2u);
+  EXPECT_EQ(result.program.nodes()[0].op, Op(Reshape{{}}));
 }
 
 TEST(LegalizeLogical, OtherOpsOnI1_GoThroughNumbers) {
