@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# .ci/packages.sh [tests] [lint]: installs what is missing to build mulgrad on Debian 12.
+# .ci/packages.sh [tests] [clang] [lint]: installs what is missing to build mulgrad on Debian 12.
 # Without arguments: the library and the examples. Does nothing, and needs no root, when all is there.
 set -euo pipefail
 
@@ -8,8 +8,9 @@ packages=(g++ cmake ninja-build pkg-config libeigen3-dev libopenblas-dev libhwy-
 for group in "$@"; do
   case $group in
     tests) packages+=(libgtest-dev libgmock-dev libbenchmark-dev z3) ;;
+    clang) packages+=(clang-14 libclang-rt-14-dev) ;;
     lint) packages+=(clang-14 clang-format-14) ;;
-    *) echo "packages.sh: unknown group '$group' (tests, lint)" >&2; exit 2 ;;
+    *) echo "packages.sh: unknown group '$group' (tests, clang, lint)" >&2; exit 2 ;;
   esac
 done
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/errors.h"
+#include "tests/support/scale.h"
 
 namespace mulgrad {
 namespace {
@@ -73,9 +74,7 @@ TEST(Tensor, MoreThanThereIsMemoryFor_IsAnError) {
   // More than a vector can be asked for, and more than the machine has. The address sanitizer ends
   // the program at the second one, before it can throw.
   std::vector<std::pair<DType, std::int64_t>> sizes = {{DType::i8, INT64_MAX}};
-#ifndef __SANITIZE_ADDRESS__
-  sizes.emplace_back(DType::f32, 1LL << 60);
-#endif
+  if (!testing::kSanitized) sizes.emplace_back(DType::f32, 1LL << 60);
   for (const auto& [dtype, size] : sizes) {
     const Error error = error_of([&, dtype = dtype, size = size] { Tensor(dtype, {size}); });
     EXPECT_EQ(error.category(), Category::invalid_argument);

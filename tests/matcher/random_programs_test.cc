@@ -14,12 +14,7 @@
 #include "lowering/expand_mean_derivative.h"
 #include "tests/support/random_check.h"
 #include "tests/support/random_program.h"
-
-#if defined(__has_feature)
-#define MULGRAD_HAS_FEATURE(name) __has_feature(name)
-#else
-#define MULGRAD_HAS_FEATURE(name) 0
-#endif
+#include "tests/support/scale.h"
 
 namespace mulgrad {
 namespace {
@@ -32,11 +27,7 @@ using testing::Plant;
 using testing::RandomProgram;
 using testing::Subject;
 
-#if defined(__SANITIZE_ADDRESS__) || MULGRAD_HAS_FEATURE(address_sanitizer)
-constexpr std::int64_t kPrograms = 10'000;
-#else
-constexpr std::int64_t kPrograms = 100'000;
-#endif
+constexpr std::int64_t kPrograms = testing::kSanitized ? 10'000 : 100'000;
 
 std::int64_t from_environment(const char* name, std::int64_t otherwise) {
   const char* const text = std::getenv(name);

@@ -5,12 +5,13 @@
 
 namespace mulgrad::testing {
 
-// Under the address sanitizer, whose frames are larger, a tenth is as hard on recursion and keeps
-// the run short.
-#ifdef __SANITIZE_ADDRESS__
-inline constexpr std::int64_t kLongChain = 100'000;
+// Under a sanitizer, whose frames are larger, a tenth is as hard on recursion and keeps the run
+// short.
+#ifdef MULGRAD_SANITIZED
+inline constexpr bool kSanitized = true;
 #else
-inline constexpr std::int64_t kLongChain = 1'000'000;
+inline constexpr bool kSanitized = false;
 #endif
+inline constexpr std::int64_t kLongChain = kSanitized ? 100'000 : 1'000'000;
 
 }  // namespace mulgrad::testing
