@@ -29,10 +29,6 @@ void expect_number(const char* what, std::size_t found, std::size_t expected) {
                                                       ", expected " + std::to_string(expected));
 }
 
-Var rank_0(Builder& builder, DType dtype, double value) {
-  return fill(builder, Literal::from_double(dtype, value), {});
-}
-
 // 1 - beta^t without the cancellation of the plain difference. beta 0 gives exactly 1.
 Var bias_correction(Var t, double beta) { return -expm1(t * std::log(beta)); }
 
@@ -73,7 +69,6 @@ Update Optimizer::update(Var parameter, Var gradient, std::span<const Var> state
 }
 
 SGD::SGD(Settings settings) : settings_(settings) {
-  expect_scale("SGD rate", settings.rate);
   expect_fraction("SGD momentum", settings.momentum);
   expect_scale("SGD weight_decay", settings.weight_decay);
 }
@@ -84,7 +79,7 @@ std::vector<std::string> SGD::state() const {
 }
 
 std::vector<NamedVar> SGD::emit_scalars(Var count, DType dtype) const {
-  return {{"rate", rank_0(count.builder(), dtype, settings_.rate)}};
+  return {{"rate", settings_.rate.emit(count, dtype)}};
 }
 
 Update SGD::emit_update(Var p, Var g, std::span<const Var> state,
@@ -97,7 +92,6 @@ Update SGD::emit_update(Var p, Var g, std::span<const Var> state,
 }
 
 AdamW::AdamW(Settings settings) : settings_(settings) {
-  expect_scale("AdamW rate", settings.rate);
   expect_fraction("AdamW beta1", settings.beta1);
   expect_fraction("AdamW beta2", settings.beta2);
   expect_scale("AdamW epsilon", settings.epsilon);
@@ -107,7 +101,7 @@ AdamW::AdamW(Settings settings) : settings_(settings) {
 std::vector<std::string> AdamW::state() const { return {"m", "v"}; }
 
 std::vector<NamedVar> AdamW::emit_scalars(Var count, DType dtype) const {
-  const Var rate = rank_0(count.builder(), dtype, settings_.rate);
+  const Var rate = settings_.rate.emit(count, dtype);
   const Var t = convert(count, dtype);
   const Var correction1 = bias_correction(t, settings_.beta1);
   const Var correction2 = bias_correction(t, settings_.beta2);

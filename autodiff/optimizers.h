@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "autodiff/schedules.h"
 #include "core/expr.h"
 
 namespace mulgrad {
@@ -55,11 +56,11 @@ class Optimizer {
 // Stochastic gradient descent with momentum, as PyTorch's SGD defines it (no dampening):
 //   g' = g + weight_decay p;  m' = momentum m + g';  p' = p - rate m'
 // With momentum 0 there is no state and p' = p - rate g'. State: "momentum". Scalars: "rate".
-// Throws invalid_argument unless rate and weight_decay are finite and >= 0, momentum in [0, 1).
+// Throws invalid_argument unless weight_decay is finite and >= 0, momentum in [0, 1).
 class SGD : public Optimizer {
  public:
   struct Settings {
-    double rate;
+    Schedule rate;  // a number for a constant one
     double momentum = 0;
     double weight_decay = 0;
   };
@@ -80,12 +81,12 @@ class SGD : public Optimizer {
 //   p' = d - rate (m' / correction1) / (sqrt(v' / correction2) + epsilon)
 // correction_i = 1 - beta_i^t, as -expm1(t ln beta_i): accurate for small t and beta near 1. With
 // weight_decay 0 this is Adam (Kingma and Ba, ICLR 2015). State: "m", "v". Scalars: "rate",
-// "correction1", "correction2". Throws invalid_argument unless rate, epsilon and weight_decay are
-// finite and >= 0, and both betas in [0, 1).
+// "correction1", "correction2". Throws invalid_argument unless epsilon and weight_decay are finite
+// and >= 0, and both betas in [0, 1).
 class AdamW : public Optimizer {
  public:
   struct Settings {
-    double rate = 1e-3;
+    Schedule rate = 1e-3;
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;

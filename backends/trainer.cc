@@ -97,6 +97,7 @@ TrainingSpec Trainer::Impl::spec(const Type& x, const Type& y) const {
     };
     return loss(model.forward(in["x"], values, context), in["y"]);
   };
+  spec.clip_norm = options.clip_norm;
   return with_optimizer(std::move(spec), optimizer);
 }
 

@@ -27,6 +27,7 @@ struct TrainerOptions {
   Target target = Target::cpu();  // the passes of default_pipeline(target) make the step fit it
   std::int64_t batch_size = 32;   // rows a step; the last batch of an epoch may be smaller
   std::uint64_t seed = 0;         // of the initial parameters and of every epoch's shuffle
+  std::optional<double> clip_norm = std::nullopt;  // TrainingSpec::clip_norm; none: no clipping
 };
 
 // Which parameters early stopping leaves behind.

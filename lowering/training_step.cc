@@ -1,6 +1,7 @@
 #include "lowering/training_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -61,6 +62,10 @@ void check_declaration(const TrainingSpec& spec) {
       bad_declaration("the random input " + quoted(name) + " is listed twice or a parameter");
     }
   }
+  if (spec.clip_norm && !(*spec.clip_norm > 0 && std::isfinite(*spec.clip_norm))) {
+    bad_declaration("found the clip_norm " + std::to_string(*spec.clip_norm) +
+                    ", expected a finite one above 0");
+  }
   // The names of the whole step's program.
   std::vector<std::string> further;
   for (const std::string& parameter : spec.parameters) {
@@ -80,6 +85,7 @@ void check_declaration(const TrainingSpec& spec) {
 
 void check_update_signature(const TrainingSpec& spec) {
   std::set<std::string> names{"parameter", "gradient"};
+  if (spec.clip_norm) names.insert("clip");
   const auto check = [&](std::string_view what, const std::string& name) {
     if (names.insert(name).second) return;
     throw Error(Category::invalid_update_signature, "found the " + std::string(what) + " " +
@@ -120,6 +126,31 @@ std::string type_name(const Type& type) {
   return text + std::string(to_string(type.dtype));
 }
 
+DType scalar_dtype(const TrainingSpec& spec) {
+  return declared_type(spec, spec.parameters.front())->dtype;
+}
+
+// The factor c / max(norm, c), exactly 1 for a norm up to c. Squares are summed by products of a
+// row with a column, which every target has, and at least in f32.
+Program trace_clip(const TrainingSpec& spec) {
+  const DType dtype = scalar_dtype(spec);
+  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const auto converted = [](Var x, DType to) { return x.dtype() == to ? x : convert(x, to); };
+  Tape tape("clip");
+  std::optional<Var> sum;
+  for (const std::string& parameter : spec.parameters) {
+    const Type& type = *declared_type(spec, parameter);
+    const Var gradient = converted(tape.input("grad." + parameter, type), wide);
+    const Dim elements = type.shape.elements();
+    const Var row = reshape(gradient, {1, elements});
+    const Var squares = matmul(row, reshape(gradient, {elements, 1}));
+    sum = sum ? *sum + squares : squares;
+  }
+  const Var norm = sqrt(reshape(*sum, {}));
+  tape.output("clip", converted(*spec.clip_norm / maximum(norm, *spec.clip_norm), dtype));
+  return tape.finish();
+}
+
 Program trace_update(const TrainingSpec& spec, const std::string& parameter, const Type& type) {
   Tape tape("update." + type_name(type));
   const auto check = [&](const std::string& what, Var value) {
@@ -134,11 +165,12 @@ Program trace_update(const TrainingSpec& spec, const std::string& parameter, con
     }
   };
   const Var value = tape.input("parameter", type);
-  const Var gradient = tape.input("gradient", type);
+  Var gradient = tape.input("gradient", type);
   std::vector<DeclaredInput> state;
   for (const std::string& name : spec.state) state.push_back({name, type});
   const NamedVars states = declare(tape, state, Category::invalid_update_signature);
   const NamedVars inputs = declare(tape, spec.optimizer_inputs, Category::invalid_update_signature);
+  if (spec.clip_norm) gradient = gradient * tape.input("clip", {scalar_dtype(spec), {}});
   const Update update = spec.update({value, gradient, states, inputs});
   check("update", update.parameter);
   if (update.state.size() != spec.state.size()) {
@@ -265,6 +297,10 @@ TrainingStep prepare_training_step(const TrainingSpec& spec, const Bindings& bin
     }
     step.update_of.push_back(known->second);
   }
+  if (spec.clip_norm) {
+    step.has_clip = true;
+    step.artifacts.push_back(rewrite("clip", trace_clip(spec), Slot::update, passes.update));
+  }
   if (spec.step_scalars) {
     step.has_step_scalars = true;
     step.artifacts.push_back(
@@ -322,6 +358,9 @@ Program step_program(const TrainingStep& step) {
   const std::vector<ValueId> gradients = append(builder, derivative, arguments);
   if (const Artifact* scalars = step.step_scalars()) {
     optimizer_inputs = append(builder, scalars->program, optimizer_inputs);
+  }
+  if (const Artifact* clip = step.clip()) {
+    optimizer_inputs.push_back(append(builder, clip->program, gradients)[0]);
   }
   builder.output("loss", loss);
   std::vector<std::vector<ValueId>> updated;

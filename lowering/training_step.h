@@ -75,6 +75,10 @@ struct TrainingSpec {
   // Traces the optimizer inputs, by name, from the rank-0 i64 count of the step, 1 in the first. If
   // empty, they are inputs of the step.
   std::function<std::vector<NamedVar>(Var count)> step_scalars;
+
+  // Scales all gradients of a step alike, so that their global norm, the root of the sum of all
+  // their squares, is at most this. None: they stay as they are.
+  std::optional<double> clip_norm = std::nullopt;
 };
 
 // The spec with state, optimizer inputs, update and step scalars of an optimizer. The scalars take
@@ -82,7 +86,7 @@ struct TrainingSpec {
 // parameters and for a null optimizer.
 TrainingSpec with_optimizer(TrainingSpec spec, std::shared_ptr<const Optimizer> optimizer);
 
-// The passes of each slot. The step scalars' program takes those of the update slot.
+// The passes of each slot. The programs of clip and step scalars take those of the update slot.
 struct Passes {
   std::vector<Pass> forward;
   std::vector<Pass> derivative;
@@ -93,10 +97,12 @@ struct Passes {
 };
 
 // A step after tracing, deriving and its passes. Artifacts are named "forward", "derivative",
-// "update.<type>" such as "update.64x10xf32", and "step_scalars".
+// "update.<type>" such as "update.64x10xf32", "clip" and "step_scalars".
 //   forward       the declared inputs -> "loss", captures
 //   derivative    the seed "loss", captures -> "grad.<parameter>" in order
-//   update        "parameter", "gradient", the state, the optimizer inputs -> "parameter", state
+//   update        "parameter", "gradient", the state, the optimizer inputs, with clipping "clip" ->
+//                 "parameter", state
+//   clip          with clipping: the gradients in order -> "clip", of rank 0
 //   step_scalars  "count" -> the optimizer inputs
 class TrainingStep {
  public:
@@ -104,8 +110,10 @@ class TrainingStep {
   std::vector<std::string> parameters;
   std::vector<std::string> state;
   std::vector<DeclaredInput> optimizer_inputs;
-  std::vector<CoverageArtifact> artifacts;  // forward, derivative, updates, step scalars if any
-  std::vector<std::size_t> update_of;       // per parameter, an index into artifacts
+  std::vector<CoverageArtifact>
+      artifacts;                       // forward, derivative, updates; clip and step scalars if any
+  std::vector<std::size_t> update_of;  // per parameter, an index into artifacts
+  bool has_clip = false;
   bool has_step_scalars = false;
   Coverage coverage;
 
@@ -113,6 +121,10 @@ class TrainingStep {
   const Artifact& derivative() const { return artifacts[1].artifact; }
   const Artifact& update(std::size_t parameter) const {
     return artifacts[update_of[parameter]].artifact;
+  }
+  // Null without clipping.
+  const Artifact* clip() const {
+    return has_clip ? &artifacts[artifacts.size() - (has_step_scalars ? 2 : 1)].artifact : nullptr;
   }
   // Null when the optimizer inputs come from outside.
   const Artifact* step_scalars() const {
@@ -125,11 +137,13 @@ class TrainingStep {
 // unsupported node is no error yet. Throws
 //   invalid_training_declaration  no inputs, no parameters, no loss or update; a name declared or
 //                                 listed twice, a parameter that is no input or is symbolic, a
-//                                 random input that is a parameter, no input or not f32
+//                                 random input that is a parameter, no input or not f32, a
+//                                 clip_norm that is not finite and above 0
 //   invalid_loss_signature        the loss asks for an input that is not declared
 //   invalid_loss_output           the loss is no value of its tape, or not of a float dtype
 //   invalid_update_signature      an optimizer input or state that is asked for and not declared,
-//                                 or named "parameter", "gradient" or as another one; a step scalar
+//                                 or named "parameter", "gradient", with clipping "clip", or as
+//                                 another one; a step scalar
 //                                 that is missing, unexpected or of another type
 //   invalid_update_output         an update that is no value of its tape or not typed as the
 //                                 parameter; too many or too few states

@@ -72,6 +72,16 @@ std::string c_step_function(const std::string& name, const TrainingStep& step, c
   }
   call(step.derivative(), arguments);
 
+  if (const Artifact* artifact = step.clip()) {
+    arguments.clear();
+    for (std::size_t i = 0; i < step.parameters.size(); ++i) {
+      append(arguments, "gradient" + std::to_string(i));
+    }
+    const Output& output = artifact->program.outputs()[0];
+    append(scalars, local(artifact->program.type(output.value), "clip"));
+    call(*artifact, arguments + ", clip");
+  }
+
   for (std::size_t i = 0; i < step.parameters.size(); ++i) {
     const std::string& parameter = step.parameters[i];
     std::string results = input(parameter);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 
@@ -99,7 +100,7 @@ class OptimizerGolden : public ::testing::TestWithParam<DType> {
 
 TEST_P(OptimizerGolden, SGD_FollowsPyTorchsFormula) {
   for (const auto& expected : golden_["sgd"]) {
-    expect_steps(SGD({.rate = expected["rate"],
+    expect_steps(SGD({.rate = expected["rate"].get<double>(),
                       .momentum = expected["momentum"],
                       .weight_decay = expected["weight_decay"]}),
                  expected);
@@ -108,7 +109,7 @@ TEST_P(OptimizerGolden, SGD_FollowsPyTorchsFormula) {
 
 TEST_P(OptimizerGolden, AdamW_FollowsPyTorchsFormula) {
   for (const auto& expected : golden_["adamw"]) {
-    expect_steps(AdamW({.rate = expected["rate"],
+    expect_steps(AdamW({.rate = expected["rate"].get<double>(),
                         .beta1 = expected["beta1"],
                         .beta2 = expected["beta2"],
                         .epsilon = expected["epsilon"],
@@ -204,15 +205,13 @@ TEST(AdamW, Update_AgreesWithFiniteDifferences) {
 
 TEST(Optimizer, SettingsOutOfTheirDomain_Throw) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  EXPECT_THAT([] { SGD({.rate = -1}); },
-              throws(Category::invalid_argument, "SGD rate: found -1.0"));
-  EXPECT_THAT([=] { SGD({.rate = kInfinity}); }, throws(Category::invalid_argument, "SGD rate"));
+  EXPECT_THAT([] { SGD({.rate = -1}); }, throws(Category::invalid_argument, "rate: found -1.0"));
+  EXPECT_THAT([=] { SGD({.rate = kInfinity}); }, throws(Category::invalid_argument, "rate"));
   EXPECT_THAT([] { SGD({.rate = 1, .momentum = 1}); },
               throws(Category::invalid_argument, "SGD momentum: found 1.0"));
   EXPECT_THAT([] { SGD({.rate = 1, .weight_decay = -1}); },
               throws(Category::invalid_argument, "SGD weight_decay"));
-  EXPECT_THAT([] { AdamW({.rate = std::nan("")}); },
-              throws(Category::invalid_argument, "AdamW rate"));
+  EXPECT_THAT([] { AdamW({.rate = std::nan("")}); }, throws(Category::invalid_argument, "rate"));
   EXPECT_THAT([] { AdamW({.beta1 = 1}); }, throws(Category::invalid_argument, "AdamW beta1"));
   EXPECT_THAT([] { AdamW({.beta2 = -0.1}); }, throws(Category::invalid_argument, "AdamW beta2"));
   EXPECT_THAT([] { AdamW({.epsilon = -1}); }, throws(Category::invalid_argument, "AdamW epsilon"));
@@ -284,6 +283,59 @@ TEST(Optimizer, UnfitUpdateOperands_Throw) {
         update(f32_row, {f32_row}, {{DType::f64, {}}});
       },
       fails("step scalar rate: found tensor<f64>, expected tensor<f32>"));
+}
+
+// The rate in steps 1 .. n.
+std::vector<double> rates(const Schedule& schedule, DType dtype, std::int64_t n) {
+  Tape tape("rate");
+  tape.output("rate", schedule.emit(tape.input("count", {DType::i64, {}}), dtype));
+  const Program program = tape.finish();
+  std::vector<double> result;
+  for (std::int64_t step = 1; step <= n; ++step) {
+    result.push_back(interpret(program, std::vector{Tensor::scalar(step)})[0].to_doubles()[0]);
+  }
+  return result;
+}
+
+TEST(Schedule, Rates_FollowTheirFormulas) {
+  const double root = std::sqrt(0.5);
+  const std::vector<double> wave = {1, (1 + root) / 2, 0.5, (1 - root) / 2, 0, 0, 0};
+  const Schedule fall = Schedule::cosine(1, 4);
+  const struct {
+    Schedule schedule;
+    std::vector<double> expected;
+  } cases[] = {
+      {0.25, {0.25, 0.25, 0.25}},
+      {Schedule(1).warmed_up(4), {0.25, 0.5, 0.75, 1, 1, 1}},
+      {fall, wave},
+      {Schedule::cosine(3, 4, 1), {3, 2 + root, 2, 2 - root, 1, 1}},
+      // The cosine starts after the warm-up, from its first rate.
+      {fall.warmed_up(2), {0.5, 1, 1, (1 + root) / 2, 0.5, (1 - root) / 2, 0, 0}},
+      {fall.warmed_up(2).warmed_up(0), wave},
+  };
+  for (const auto& [schedule, expected] : cases) {
+    for (const auto& [dtype, tolerance] : {std::pair(DType::f64, 1e-15),
+                                           {DType::f32, 2e-7},
+                                           {DType::f16, 1e-3},
+                                           {DType::bf16, 8e-3}}) {
+      const std::vector<double> found =
+          rates(schedule, dtype, static_cast<std::int64_t>(expected.size()));
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_NEAR(found[i], expected[i], tolerance) << to_string(dtype) << " step " << i + 1;
+      }
+    }
+  }
+  // Beyond what a 16-bit float counts exactly.
+  EXPECT_NEAR(rates(Schedule::cosine(1, 5000), DType::bf16, 3001).back(), 0.345, 2e-3);
+}
+
+TEST(Schedule, UnfitNumbers_AreInvalidArguments) {
+  for (const std::function<void()>& call : std::vector<std::function<void()>>{
+           [] { Schedule(-1); }, [] { Schedule(std::nan("")); }, [] { Schedule::cosine(1, 0); },
+           [] { Schedule::cosine(1, 5, -1); }, [] { Schedule::cosine(-1, 5); },
+           [] { Schedule(1).warmed_up(-1); }}) {
+    EXPECT_THAT(call, throws(Category::invalid_argument, "found"));
+  }
 }
 
 }  // namespace
