@@ -220,8 +220,10 @@ double Trainer::step(const Dataset& batch) {
   }
   Impl::Compiled& compiled = impl_->compile(batch);
   impl_->check_data(batch);
-  const Tensor data[] = {batch.inputs, batch.targets};
-  return compiled.session.step(data);
+  // Assigned, so that a step as large as one before allocates nothing.
+  impl_->batch[0] = batch.inputs;
+  impl_->batch[1] = batch.targets;
+  return compiled.session.step(impl_->batch);
 }
 
 Tensor Trainer::predict(const Tensor& inputs) {

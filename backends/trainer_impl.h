@@ -1,6 +1,7 @@
 // What a Trainer is made of: for the files that implement it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <optional>
 #include <string>
@@ -42,6 +43,7 @@ struct Trainer::Impl {
   std::optional<Program> prediction;
   Tensor no_rows;  // of the prediction's input: [0, ...]
   std::optional<CpuFunction> predictor;
+  std::array<Tensor, 2> batch;  // what step() was given last
 
   Compiled& compile(const Dataset& data);
   const Program& prediction_program(const Tensor& x);
