@@ -69,7 +69,7 @@ class Trainer {
 
   // The step (forward, derivative, update) on batches of options.batch_size rows typed like `data`:
   // its programs, and what the target covers of them. Runs nothing; an unsupported node is no error
-  // yet. Valid until the trainer is destroyed.
+  // yet. Valid until the trainer is destroyed or resumes.
   const TrainingStep& prepared(const Dataset& data);
 
   // Trains until options.epochs passes over the shuffled rows are done since the trainer was made,

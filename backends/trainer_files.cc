@@ -109,8 +109,10 @@ void Trainer::resume(const std::string& path) {
   for (NamedTensor& each : checkpoint.parameters) start.values.push_back(std::move(each.tensor));
   start.state = std::move(checkpoint.state);
   start.count = checkpoint.count;
-  self.restore(std::move(start));
+  // The session of another seed would draw other random numbers; the next data makes a new one.
+  if (self.options.seed != checkpoint.seed) self.compiled.reset();
   self.options.seed = checkpoint.seed;
+  self.restore(std::move(start));
   self.fit = std::move(checkpoint.fit);
 }
 
