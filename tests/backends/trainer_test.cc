@@ -309,6 +309,7 @@ TEST(Trainer, SequencesOnEveryTarget_LearnTheSame) {
   const auto reports = direct.fit(data, {.epochs = 8, .validation = data});
   EXPECT_LT(*reports.back().validation_loss, 0.5 * *reports.front().validation_loss);
   EXPECT_GT(*reports.back().validation_accuracy, 0.9);
+  EXPECT_EQ(direct.fallbacks(), 0);
   EXPECT_EQ(direct.predict(data.inputs).type(), (Type{DType::f64, {20, 4, 5}}));
   EXPECT_EQ(direct.predict(data.inputs), direct.predict(data.inputs));  // no dropout there
 
