@@ -54,6 +54,14 @@ micro() {
   fi
 }
 
+# Kernels beside calls of BLAS and loops written by hand.
+micro kernels_bench >"$work/kernels"
+micro fused_bench >>"$work/kernels"
+[ ! -s "$work/kernels" ] || awk -F, '
+  NR == 1 { printf "\n%-42s %10s %10s %8s\n", "kernels, ns", "ours", "by hand", "/hand" }
+  { printf "%-42s %10.0f %10.0f %8.2f\n", substr($1, 1, index($1, "/iterations") - 1), $12, $11, $13 }
+  ' "$work/kernels"
+
 # Nanoseconds per node of every stage at each size, how the time per node grows from 1e5 to 1e6
 # nodes, and the nodes per second at 1e5.
 micro passes_bench >"$work/passes"

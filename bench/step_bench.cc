@@ -1,18 +1,15 @@
-// Whole training steps, as a user runs them, beside the same steps written by hand (bench/floor.h):
-// in one process, in turns of a few milliseconds, the best turn of each, so that what disturbs the
-// machine disturbs all of them. bench/run.sh adds what JAX and PyTorch take.
+// Whole training steps, as a user runs them, beside the same steps written by hand (bench/floor.h),
+// in turns. bench/run.sh adds what JAX and PyTorch take.
 #include <pthread.h>
 #include <sched.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,48 +18,12 @@
 #include "autodiff/random.h"
 #include "backends/trainer.h"
 #include "bench/floor.h"
+#include "bench/turns.h"
 
 namespace mulgrad::bench {
 namespace {
 
 using Micros = std::optional<double>;
-using Clock = std::chrono::steady_clock;
-
-// One way to make the step.
-struct Contender {
-  std::function<double(int steps)> run;                   // returns the last loss
-  double best = std::numeric_limits<double>::infinity();  // us a step
-};
-
-double seconds_of(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Runs the contenders in turn until each had about `seconds`.
-void measure(std::span<Contender> contenders, double seconds) {
-  constexpr double kTurn = 4e-3;
-  std::vector<int> steps;
-  for (Contender& contender : contenders) {
-    contender.run(2);
-    const auto start = Clock::now();
-    contender.run(2);
-    steps.push_back(std::clamp(static_cast<int>(kTurn / (seconds_of(start) / 2)), 1, 100'000));
-  }
-  const auto start = Clock::now();
-  for (std::size_t turn = 0;
-       turn < 5 || seconds_of(start) < seconds * static_cast<double>(contenders.size()); ++turn) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      // Another one begins each time, so that none always follows the same.
-      const std::size_t which = (turn + i) % contenders.size();
-      Contender& contender = contenders[which];
-      contender.run(1);  // what the others left in the caches is not its cost
-      const auto begin = Clock::now();
-      contender.run(steps[which]);
-      contender.best = std::min(contender.best, seconds_of(begin) / steps[which] * 1e6);
-    }
-  }
-}
-
 // Keeps this thread, and those that it starts from now on, on the first `cores` of its cores.
 void pin_to(int cores, const cpu_set_t& allowed) {
   cpu_set_t chosen;
@@ -189,11 +150,11 @@ std::function<double(int)> floor_of(const Row& row, const std::vector<Tensor>& p
 
 // Throws invalid_data when the contenders do not compute the same.
 void check_equal_losses(std::span<Contender> contenders, const std::string& name) {
-  const double expected = contenders[0].run(10);
+  const double expected = contenders[0].run(3);
   for (Contender& contender : contenders.subspan(1)) {
-    const double found = contender.run(10);
+    const double found = contender.run(3);
     if (std::isnan(found) || std::abs(found - expected) <= 1e-4 * std::abs(expected)) continue;
-    throw Error(Category::invalid_data, name + ": after 10 steps found a loss of " +
+    throw Error(Category::invalid_data, name + ": after 3 steps found a loss of " +
                                             std::to_string(found) + ", expected " +
                                             std::to_string(expected));
   }
@@ -212,7 +173,7 @@ Result measure_row(const Row& row, int threads, double seconds) {
   Contender contenders[] = {
       {steps_of(direct)}, {floor_of(row, direct.values(), threads)}, {steps_of(matmul_only)}};
   check_equal_losses(contenders, row.name);
-  measure(contenders, seconds);
+  take_turns(contenders, seconds);
   return {row.name, threads, contenders[0].best, contenders[1].best, contenders[2].best};
 }
 
