@@ -1,6 +1,6 @@
 // Matrix products: from a description, once, the kernel that runs in every step. Which routine
-// (BLAS, the own tile, a matrix by a vector, a rank-one update) and which parts is a function of
-// the description alone, so results are bit-equal for any number of threads.
+// (BLAS, own tiles, dot products, a rank-one update) and which parts is a function of the
+// description and the CPU alone, so results are bit-equal for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct MatrixLayout {
 };
 
 enum class ProductWrite : std::uint8_t {
-  overwrite,  // result = lhs * rhs; what it held before never shows, not even NaN
+  overwrite,  // result = scale * lhs * rhs; what it held before never shows, not even NaN
   add,        // result = result + scale * lhs * rhs
   add_scaled  // result = result + scale * s * lhs * rhs, s the one element of operand 2
 };

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,7 +14,6 @@
 #endif
 
 #include "core/error.h"
-#include "lowering/plan.h"
 
 namespace mulgrad::cpu {
 namespace {
@@ -34,6 +34,15 @@ void spin(int round) {
   } else {
     pause();
   }
+}
+
+// Not zeroed: what no part uses then takes no memory.
+struct FreeScratch {
+  void operator()(std::byte* data) const { ::operator delete[](data, std::align_val_t{64}); }
+};
+using Scratch = std::unique_ptr<std::byte[], FreeScratch>;
+Scratch make_scratch() {
+  return Scratch(new (std::align_val_t{64}) std::byte[ThreadPool::kScratchBytes]);
 }
 
 // A call's number in the upper half and its parts that nobody has taken in the lower. A part is
@@ -92,7 +101,7 @@ struct ThreadPool::Impl {
   std::uint64_t calls = 0;
   std::mutex mutex;
   std::condition_variable wake;
-  std::vector<AlignedBytes> scratch;  // per thread, the caller's first
+  std::vector<Scratch> scratch;  // per thread, the caller's first
   std::vector<std::thread> workers;
 };
 
@@ -122,7 +131,7 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
                 "found " + std::to_string(threads) + " threads, expected at least 1");
   }
   const auto count = static_cast<std::size_t>(threads);
-  for (std::size_t i = 0; i < count; ++i) impl_->scratch.emplace_back(kScratchBytes);
+  for (std::size_t i = 0; i < count; ++i) impl_->scratch.push_back(make_scratch());
   for (std::size_t i = 1; i < count; ++i) {
     impl_->workers.emplace_back([impl = impl_.get(), i] { impl->serve(i); });
   }
@@ -133,7 +142,7 @@ ThreadPool::~ThreadPool() = default;
 int ThreadPool::threads() const { return static_cast<int>(impl_->scratch.size()); }
 
 std::span<std::byte> ThreadPool::scratch() const {
-  return impl_->scratch[seat.pool == impl_.get() ? seat.slot : 0].bytes();
+  return {impl_->scratch[seat.pool == impl_.get() ? seat.slot : 0].get(), kScratchBytes};
 }
 
 void ThreadPool::run(int parts, const std::function<void(int)>& task) {

@@ -1,15 +1,15 @@
 #include "backends/cpu/product.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "backends/cpu/blas.h"
 #include "core/error.h"
 
 namespace mulgrad::cpu {
@@ -65,28 +65,50 @@ class Matrices {
   std::vector<T> data_;
 };
 
-template <class T>
-constexpr DType kDType = sizeof(T) == 4 ? DType::f32 : DType::f64;
+constexpr double kScalar = -2;  // operand 2 of add_scaled
 
-// Runs the product over NaN (overwrite) or over values (add) and compares with a plain loop in
-// double; returns the bits of the result's memory.
+// The operands of a product, its result over NaN (overwrite) or over values (add).
+template <class T>
+struct Operands {
+  explicit Operands(const ProductSpec& spec)
+      : batches(spec.batch.empty() ? 1 : spec.batch[0]),
+        a(spec.lhs, spec.m, spec.k, batches),
+        b(spec.rhs, spec.k, spec.n, batches),
+        c(spec.result, spec.m, spec.n, batches) {
+    a.fill(1);
+    b.fill(2);
+    if (spec.write != ProductWrite::overwrite) c.fill(3);
+  }
+
+  void run(const ProductSpec& spec, int threads) {
+    const T s = static_cast<T>(kScalar);
+    const std::byte* operands[] = {a.bytes(), b.bytes(), reinterpret_cast<const std::byte*>(&s)};
+    std::byte* results[] = {c.bytes()};
+    const std::size_t count = spec.write == ProductWrite::add_scaled ? 3 : 2;
+    const Kernel kernel = product_kernel(spec, std::make_shared<ThreadPool>(threads));
+    kernel(results, std::span(operands, count));
+  }
+
+  std::int64_t batches;
+  Matrices<T> a, b, c;
+};
+
+// For results without padding, in which NaN would equal nothing.
+template <class T>
+std::vector<T> run(const ProductSpec& spec, int threads) {
+  Operands<T> operands(spec);
+  operands.run(spec, threads);
+  return operands.c.data();
+}
+
+// Compares with a plain loop in double; returns the result's memory.
 template <class T>
 std::vector<T> check(const ProductSpec& spec, int threads) {
-  const std::int64_t batches = spec.batch.empty() ? 1 : spec.batch[0];
-  Matrices<T> a(spec.lhs, spec.m, spec.k, batches);
-  Matrices<T> b(spec.rhs, spec.k, spec.n, batches);
-  Matrices<T> c(spec.result, spec.m, spec.n, batches);
-  a.fill(1);
-  b.fill(2);
-  if (spec.write != ProductWrite::overwrite) c.fill(3);
+  Operands<T> values(spec);
+  auto& [batches, a, b, c] = values;
   Matrices<T> before = c;
-  const T s = -2;
-  const std::byte* operands[] = {a.bytes(), b.bytes(), reinterpret_cast<const std::byte*>(&s)};
-  std::byte* results[] = {c.bytes()};
-  const std::size_t count = spec.write == ProductWrite::add_scaled ? 3 : 2;
-  const Kernel kernel = product_kernel(spec, std::make_shared<ThreadPool>(threads));
-  kernel(results, std::span(operands, count));
-  const double scale = spec.scale * (spec.write == ProductWrite::add_scaled ? s : 1);
+  values.run(spec, threads);
+  const double scale = spec.scale * (spec.write == ProductWrite::add_scaled ? kScalar : 1);
   double worst = 0;
   for (std::int64_t batch = 0; batch < batches; ++batch) {
     for (std::int64_t i = 0; i < spec.m; ++i) {
@@ -151,6 +173,143 @@ TEST(Product, AllFormsOfManySizes_AgreeWithAPlainLoop) {
       }
     }
   }
+}
+
+// Large enough for parts, by every cut and by BLAS; the same bits on any number of threads.
+TEST(Product, PartsOnOneTwoAndThreeThreads_GiveEqualBits) {
+  struct Case {
+    Sizes size;
+    std::int64_t batches;
+    Form lhs, rhs;
+    ProductWrite write;
+  };
+  const Case cases[] = {
+      {{515, 130, 140}, 0, Form::plain, Form::plain, ProductWrite::overwrite},
+      {{300, 290, 100}, 0, Form::transposed, Form::plain, ProductWrite::add_scaled},
+      {{70, 900, 160}, 0, Form::plain, Form::transposed, ProductWrite::add},
+      {{64, 65, 300}, 7, Form::plain, Form::transposed, ProductWrite::overwrite},
+      {{700, 720, 810}, 0, Form::transposed, Form::plain, ProductWrite::overwrite}};
+  for (const Case& product : cases) {
+    const auto& [size, batches, lhs, rhs, write] = product;
+    ProductSpec spec;
+    if (batches > 0) spec.batch = {batches};
+    spec.m = size.m;
+    spec.n = size.n;
+    spec.k = size.k;
+    spec.lhs = layout_of(lhs, size.m, size.k, batches);
+    spec.rhs = layout_of(rhs, size.k, size.n, batches);
+    spec.result = layout_of(Form::plain, size.m, size.n, batches);
+    spec.write = write;
+    SCOPED_TRACE(product_name(spec));
+    const bool is_huge = size.m * size.n * size.k > 100'000'000;
+    const std::vector<float> one = is_huge ? run<float>(spec, 1) : check<float>(spec, 1);
+    EXPECT_EQ(run<float>(spec, 2), one);
+    EXPECT_EQ(run<float>(spec, 3), one);
+  }
+}
+
+// A batch of two axes whose matrices are slices: heads of attention, [b, t, h, d] read as [b, h].
+TEST(Product, HeadsAsSlicesOfOneTensor_AgreeWithAPlainLoop) {
+  constexpr std::int64_t b = 2, t = 5, h = 3, d = 4;
+  std::vector<float> x(b * t * h * d), y(x.size()), c(b * h * t * t, std::nanf(""));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(i % 11) - 5;
+    y[i] = static_cast<float>(i % 7) - 3;
+  }
+  ProductSpec spec;
+  spec.batch = {b, h};
+  spec.m = spec.n = t;
+  spec.k = d;
+  spec.lhs = {{t * h * d, d}, h * d, 1};
+  spec.rhs = {{t * h * d, d}, 1, h * d};
+  spec.result = {{h * t * t, t * t}, t, 1};
+  spec.scale = 0.5;
+  const std::byte* operands[] = {reinterpret_cast<const std::byte*>(x.data()),
+                                 reinterpret_cast<const std::byte*>(y.data())};
+  std::byte* results[] = {reinterpret_cast<std::byte*>(c.data())};
+  product_kernel(spec, std::make_shared<ThreadPool>(1))(results, operands);
+  EXPECT_EQ(product_name(spec), "tile_f32 6x5x5x4");
+  std::size_t next = 0;
+  for (std::int64_t at_b = 0; at_b < b; ++at_b) {
+    for (std::int64_t at_h = 0; at_h < h; ++at_h) {
+      for (std::int64_t i = 0; i < t; ++i) {
+        for (std::int64_t j = 0; j < t; ++j) {
+          const auto at = [&](std::int64_t row, std::int64_t p) {
+            return static_cast<std::size_t>(((at_b * t + row) * h + at_h) * d + p);
+          };
+          float sum = 0;
+          for (std::int64_t p = 0; p < d; ++p) sum += x[at(i, p)] * y[at(j, p)];
+          EXPECT_EQ(c[next++], sum / 2) << at_b << at_h << i << j;
+        }
+      }
+    }
+  }
+}
+
+// Sums by a product with ones, as a dot product and as a row times columns.
+TEST(Product, SumOfManyFloats_IsAccurate) {
+  for (const Sizes& size :
+       {Sizes{1, 1, 1 << 22}, Sizes{1 << 8, 1, 1 << 14}, Sizes{1, 8, 1 << 19}}) {
+    const auto& [m, n, k] = size;
+    std::vector<float> a(static_cast<std::size_t>(m * k), 1.0F);
+    std::vector<float> b(static_cast<std::size_t>(k * n), 1.0F);
+    std::vector<float>& terms = n == 1 ? a : b;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      terms[i] = static_cast<float>(i * 7919 % 10007) / 10007.0F;
+    }
+    std::vector<float> c(static_cast<std::size_t>(m * n));
+    ProductSpec spec;
+    spec.m = m;
+    spec.n = n;
+    spec.k = k;
+    spec.lhs = {{}, k, 1};
+    spec.rhs = {{}, n, 1};
+    spec.result = {{}, n, 1};
+    const std::byte* operands[] = {reinterpret_cast<const std::byte*>(a.data()),
+                                   reinterpret_cast<const std::byte*>(b.data())};
+    std::byte* results[] = {reinterpret_cast<std::byte*>(c.data())};
+    product_kernel(spec, std::make_shared<ThreadPool>(1))(results, operands);
+    for (std::int64_t at = 0; at < m * n; ++at) {
+      double exact = 0;
+      for (std::int64_t p = 0; p < k; ++p) {
+        exact += terms[static_cast<std::size_t>(n == 1 ? at * k + p : p * n + at)];
+      }
+      EXPECT_NEAR(c[static_cast<std::size_t>(at)] / exact, 1, 2e-6) << product_name(spec);
+    }
+  }
+}
+
+TEST(Product, SizeAboveBlasIntegers_IsNamed) {
+  ProductSpec spec;
+  spec.m = spec.n = spec.k = 1;
+  spec.lhs = {{}, std::int64_t{1} << 31, 1};
+  spec.rhs = spec.result = {{}, 1, 1};
+  spec.m = 2;
+  if (blas_kernel() == "Eigen") return;  // its integers hold every size
+  try {
+    static_cast<void>(product_kernel(spec, std::make_shared<ThreadPool>(1)));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), Category::invalid_argument);
+    EXPECT_THAT(error.what(), testing::HasSubstr("left row stride = 2147483648"));
+  }
+}
+
+TEST(Product, Name_TellsTheRoutineSizesAndWhatAdds) {
+  const auto name = [](Sizes size, std::vector<std::int64_t> batch, ProductWrite write) {
+    ProductSpec spec;
+    spec.batch = std::move(batch);
+    spec.m = size.m;
+    spec.n = size.n;
+    spec.k = size.k;
+    spec.write = write;
+    return product_name(spec);
+  };
+  EXPECT_EQ(name({32, 128, 784}, {}, ProductWrite::overwrite), "tile_f32 32x128x784");
+  EXPECT_EQ(name({784, 128, 1}, {}, ProductWrite::add_scaled), "ger_f32 784x128x1 +=");
+  EXPECT_EQ(name({1, 128, 784}, {}, ProductWrite::overwrite), "gemv_f32 1x128x784");
+  EXPECT_EQ(name({64, 64, 32}, {12, 4}, ProductWrite::add), "tile_f32 48x64x64x32 +=");
+  EXPECT_EQ(name({1000, 1000, 1000}, {}, ProductWrite::overwrite), "gemm_f32 1000x1000x1000");
 }
 
 }  // namespace

@@ -1,0 +1,409 @@
+// The routines of tile.h for one vector instruction set; read once for each by the .cc files.
+#if defined(MULGRAD_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef MULGRAD_TILE_INL_H
+#undef MULGRAD_TILE_INL_H
+#else
+#define MULGRAD_TILE_INL_H
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "backends/cpu/matrix_product.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mulgrad::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A tile of the result lives in registers: kTileRows by two vectors, with two for the right side
+// and one for an element of the left. A single row takes up to kRowVectors.
+#if HWY_TARGET == HWY_AVX3
+constexpr int kTileRows = 14;
+#else
+constexpr int kTileRows = 6;
+#endif
+constexpr int kTileVectors = 2;
+constexpr int kRowVectors = 8;
+// Steps of k at a time: a packed panel of the right side then stays in the second-level cache, and
+// long sums are sums of sums.
+constexpr std::int64_t kTileDepth = 1024;
+// Elements of a dot product between two additions in f64.
+constexpr std::int64_t kDotDepth = 4096;
+
+template <class T>
+std::int64_t lanes_of() {
+  return static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+}
+
+// The last vector of a row: all of it, or its first lanes alone. With AVX-512 a mask costs nothing.
+enum class Last : std::uint8_t { whole, part };
+#if HWY_TARGET == HWY_AVX3
+constexpr Last kWholeLast = Last::part;
+#else
+constexpr Last kWholeLast = Last::whole;
+#endif
+
+// Masked stores of AVX2 are microcode on some CPUs.
+template <class D, class V, class M, class T>
+HWY_INLINE void store_first(D d, V v, M mask, std::int64_t count, T* to) {
+#if HWY_TARGET == HWY_AVX3
+  static_cast<void>(count);
+  hn::BlendedStore(v, mask, d, to);
+#else
+  static_cast<void>(mask);
+  HWY_ALIGN T lanes[hn::MaxLanes(d)];
+  hn::Store(v, d, lanes);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+#endif
+}
+
+// One tile of the result: `columns` of its up to kVectors vectors.
+template <int kRows, int kVectors, Last kLast, class T>
+HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = lanes_of<T>();
+  constexpr int kWhole = kLast == Last::whole ? kVectors : kVectors - 1;
+  const std::int64_t part = columns - (kVectors - 1) * lanes;
+  const auto last = hn::FirstN(d, static_cast<std::size_t>(part));
+  HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(p.c + i * p.c_row + v * lanes);
+    }
+  }
+  // As many sums at a time as the multiply-adds take to finish.
+  constexpr int kSums = std::max(1, 8 / (kRows * kVectors));
+  V sums[kSums][kRows][kVectors];
+  HWY_UNROLL(16) for (int s = 0; s < kSums; ++s) {
+    HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) sums[s][i][v] = hn::Zero(d);
+    }
+  }
+  // Three rows to a pointer, which x86 can address by one register more.
+  constexpr int kPointers = (kRows + 2) / 3;
+  const std::int64_t a_row = p.a_row, a_column = p.a_column, b_row = p.b_row;
+  const T* a[kPointers];
+  HWY_UNROLL(16) for (int i = 0; i < kPointers; ++i) a[i] = p.a + 3 * i * a_row;
+  const T* b = p.b;
+  const auto step = [&](int s) HWY_ATTR {
+    V right[kVectors];
+    HWY_UNROLL(16) for (int v = 0; v < kWhole; ++v) right[v] = hn::LoadU(d, b + v * lanes);
+    if constexpr (kWhole < kVectors) {
+      right[kWhole] = hn::MaskedLoad(last, d, b + kWhole * lanes);
+    }
+    HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+      const V left = hn::Set(d, a[i / 3][(i % 3) * a_row]);
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        sums[s][i][v] = hn::MulAdd(left, right[v], sums[s][i][v]);
+      }
+    }
+    HWY_UNROLL(16) for (int i = 0; i < kPointers; ++i) a[i] += a_column;
+    b += b_row;
+  };
+  std::int64_t left = p.k;
+  for (; left >= kSums; left -= kSums) {
+    HWY_UNROLL(16) for (int s = 0; s < kSums; ++s) step(s);
+  }
+  if constexpr (kSums > 1) {
+    for (; left > 0; --left) step(0);
+    HWY_UNROLL(16) for (int s = 1; s < kSums; ++s) {
+      HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+        HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+          sums[0][i][v] = hn::Add(sums[0][i][v], sums[s][i][v]);
+        }
+      }
+    }
+  }
+  // All is read before anything is written: a masked load soon after a masked store of the row
+  // before waits for it, even where they do not overlap.
+  const V scale = hn::Set(d, p.scale);
+  HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+      V& sum = sums[0][i][v];
+      const T* from = p.c + i * p.c_row + v * lanes;
+      if (p.store == Store::overwrite) {
+        sum = hn::Mul(scale, sum);
+      } else if (v < kWhole) {
+        sum = hn::MulAdd(scale, sum, hn::LoadU(d, from));
+      } else {
+        sum = hn::MulAdd(scale, sum, hn::MaskedLoad(last, d, from));
+      }
+    }
+  }
+  HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+      T* to = p.c + i * p.c_row + v * lanes;
+      if (v < kWhole) {
+        hn::StoreU(sums[0][i][v], d, to);
+      } else {
+        store_first(d, sums[0][i][v], last, part, to);
+      }
+    }
+  }
+}
+
+template <class T>
+using TileFunction = void (*)(const MatrixProduct<T>&, std::int64_t);
+
+// The functions for 1 .. kTileRows rows, and for one row of 1 .. kRowVectors vectors.
+template <int kVectors, Last kLast, class T, int... kRows>
+constexpr std::array<TileFunction<T>, kTileRows> tiles(std::integer_sequence<int, kRows...>) {
+  return {&tile<kRows + 1, kVectors, kLast, T>...};
+}
+template <class T, int... kVectors>
+constexpr std::array<TileFunction<T>, kRowVectors> rows(std::integer_sequence<int, kVectors...>) {
+  return {&tile<1, kVectors + 1, Last::part, T>...};
+}
+
+// Columns of the right side, contiguous or not, as rows of `width` elements, the ones behind the
+// columns left as they are.
+template <class T>
+void pack_panel(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t width,
+                T* HWY_RESTRICT to) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = lanes_of<T>();
+  if (p.b_column == 1) {
+    const std::int64_t whole = columns / lanes * lanes;
+    const auto last = hn::FirstN(d, static_cast<std::size_t>(columns - whole));
+    for (std::int64_t row = 0; row < p.k; ++row, to += width) {
+      const T* from = p.b + row * p.b_row;
+      for (std::int64_t column = 0; column < whole; column += lanes) {
+        hn::StoreU(hn::LoadU(d, from + column), d, to + column);
+      }
+      if (whole < columns) {
+        store_first(d, hn::MaskedLoad(last, d, from + whole), last, columns - whole, to + whole);
+      }
+    }
+    return;
+  }
+  std::int64_t row = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Transposed in squares that fill 16 bytes; a row of the panel at a time.
+  constexpr std::int64_t kSquare = 16 / sizeof(T);
+  const hn::FixedTag<T, kSquare> block;
+  if (p.b_row == 1) {
+    for (; row + kSquare <= p.k; row += kSquare) {
+      std::int64_t column = 0;
+      for (; column + kSquare <= columns; column += kSquare) {
+        const T* from = p.b + row + column * p.b_column;
+        T* square = to + row * width + column;
+        const auto x0 = hn::LoadU(block, from);
+        const auto x1 = hn::LoadU(block, from + p.b_column);
+        if constexpr (kSquare == 2) {
+          hn::StoreU(hn::InterleaveLower(block, x0, x1), block, square);
+          hn::StoreU(hn::InterleaveUpper(block, x0, x1), block, square + width);
+        } else {
+          const hn::Repartition<double, decltype(block)> pairs;
+          const auto x2 = hn::LoadU(block, from + 2 * p.b_column);
+          const auto x3 = hn::LoadU(block, from + 3 * p.b_column);
+          const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(block, x0, x1));
+          const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(block, x2, x3));
+          const auto up01 = hn::BitCast(pairs, hn::InterleaveUpper(block, x0, x1));
+          const auto up23 = hn::BitCast(pairs, hn::InterleaveUpper(block, x2, x3));
+          const auto store = [&](auto v, std::int64_t i) HWY_ATTR {
+            hn::StoreU(hn::BitCast(block, v), block, square + i * width);
+          };
+          store(hn::InterleaveLower(pairs, low01, low23), 0);
+          store(hn::InterleaveUpper(pairs, low01, low23), 1);
+          store(hn::InterleaveLower(pairs, up01, up23), 2);
+          store(hn::InterleaveUpper(pairs, up01, up23), 3);
+        }
+      }
+      for (; column < columns; ++column) {
+        for (std::int64_t i = 0; i < kSquare; ++i) {
+          to[(row + i) * width + column] = p.b[row + i + column * p.b_column];
+        }
+      }
+    }
+  }
+#endif
+  for (; row < p.k; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      to[row * width + column] = p.b[row * p.b_row + column * p.b_column];
+    }
+  }
+}
+
+// Rows by tiles of about equal height.
+template <class T>
+HWY_INLINE void tile_panel(const MatrixProduct<T>& panel, std::int64_t columns,
+                           const std::array<TileFunction<T>, kTileRows>& functions) {
+  if (panel.m <= kTileRows) return functions[static_cast<std::size_t>(panel.m - 1)](panel, columns);
+  MatrixProduct<T> one = panel;
+  std::int64_t blocks = (panel.m + kTileRows - 1) / kTileRows;
+  const std::int64_t low = panel.m / blocks;
+  std::int64_t higher = panel.m - low * blocks;
+  for (; blocks > 0; --blocks, --higher) {
+    const std::int64_t height = low + (higher > 0 ? 1 : 0);
+    functions[static_cast<std::size_t>(height - 1)](one, columns);
+    one.a += height * panel.a_row;
+    one.c += height * panel.c_row;
+  }
+}
+
+// One slice of k, columns by panels.
+template <class T>
+void tile_slice(const MatrixProduct<T>& p, T* scratch) {
+  constexpr std::make_integer_sequence<int, kTileRows> kHeights;
+  static constexpr auto kNarrow = tiles<1, Last::part, T>(kHeights);
+  static constexpr auto kWide = tiles<kTileVectors, Last::part, T>(kHeights);
+  static constexpr auto kWhole = tiles<kTileVectors, kWholeLast, T>(kHeights);
+  static constexpr auto kRow = rows<T>(std::make_integer_sequence<int, kRowVectors>());
+  const std::int64_t lanes = lanes_of<T>();
+  const std::int64_t width = (p.m == 1 ? kRowVectors : kTileVectors) * lanes;
+  // Copying pays from some rows on.
+  const bool packs = p.b_column != 1 || (p.m > 3 * kTileRows && p.n > lanes);
+  for (std::int64_t column = 0; column < p.n; column += width) {
+    const std::int64_t columns = std::min(p.n - column, width);
+    MatrixProduct<T> panel = p;
+    panel.b += column * p.b_column;
+    panel.c += column;
+    if (packs) {
+      const std::int64_t stride = columns > lanes ? width : lanes;
+      pack_panel(panel, columns, stride, scratch);
+      panel.b = scratch;
+      panel.b_row = stride;
+    }
+    if (p.m == 1) {
+      kRow[static_cast<std::size_t>((columns + lanes - 1) / lanes - 1)](panel, columns);
+    } else {
+      tile_panel(panel, columns, columns == width ? kWhole : columns > lanes ? kWide : kNarrow);
+    }
+  }
+}
+
+template <class T>
+void by_tiles(const MatrixProduct<T>& p, std::span<std::byte> scratch) {
+  T* packed = reinterpret_cast<T*>(scratch.data());
+  // A single row's panels are wider.
+  const std::int64_t depth = p.m == 1 ? kTileDepth * kTileVectors / kRowVectors : kTileDepth;
+  if (p.k <= depth) return tile_slice(p, packed);
+  MatrixProduct<T> part = p;
+  std::int64_t slices = (p.k + depth - 1) / depth;
+  for (std::int64_t left = p.k; left > 0; left -= part.k, --slices) {
+    part.k = (left + slices - 1) / slices;
+    tile_slice(part, packed);
+    part.a += part.k * p.a_column;
+    part.b += part.k * p.b_row;
+    part.store = Store::add;
+  }
+}
+
+// kDots at a time share the loads of a.
+template <int kDots, class T>
+HWY_INLINE void dots(const MatrixProduct<T>& p, std::int64_t stride) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = lanes_of<T>();
+  constexpr int kSums = 8 / kDots;
+  double totals[kDots] = {};
+  for (std::int64_t start = 0; start < p.k; start += kDotDepth) {
+    const std::int64_t end = std::min(p.k, start + kDotDepth);
+    V sums[kSums][kDots];
+    HWY_UNROLL(8) for (int s = 0; s < kSums; ++s) {
+      HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) sums[s][j] = hn::Zero(d);
+    }
+    std::int64_t i = start;
+    for (; i + kSums * lanes <= end; i += kSums * lanes) {
+      HWY_UNROLL(8) for (int s = 0; s < kSums; ++s) {
+        const V x = hn::LoadU(d, p.a + i + s * lanes);
+        HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) {
+          sums[s][j] =
+              hn::MulAdd(x, hn::LoadU(d, p.b + j * p.b_column + i + s * lanes), sums[s][j]);
+        }
+      }
+    }
+    for (; i < end; i += lanes) {
+      const auto mask = hn::FirstN(d, static_cast<std::size_t>(std::min(end - i, lanes)));
+      const V x = hn::MaskedLoad(mask, d, p.a + i);
+      HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) {
+        sums[0][j] = hn::MulAdd(x, hn::MaskedLoad(mask, d, p.b + j * p.b_column + i), sums[0][j]);
+      }
+    }
+    HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) {
+      V sum = sums[0][j];
+      HWY_UNROLL(8) for (int s = 1; s < kSums; ++s) sum = hn::Add(sum, sums[s][j]);
+      totals[j] += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+    }
+  }
+  for (int j = 0; j < kDots; ++j) {
+    const T sum = p.scale * static_cast<T>(totals[j]);
+    T& to = p.c[j * stride];
+    to = p.store == Store::overwrite ? sum : to + sum;
+  }
+}
+
+template <class T>
+void by_dots(const MatrixProduct<T>& p, std::int64_t stride) {
+  constexpr int kDots = 4;
+  MatrixProduct<T> one = p;
+  std::int64_t column = 0;
+  for (; column + kDots <= p.n; column += kDots) {
+    dots<kDots>(one, stride);
+    one.b += kDots * p.b_column;
+    one.c += kDots * stride;
+  }
+  for (; column < p.n; ++column) {
+    dots<1>(one, stride);
+    one.b += p.b_column;
+    one.c += stride;
+  }
+}
+
+// Rows of the result by kVectors whole vectors, kept in registers over all rows.
+template <int kVectors, class T>
+HWY_INLINE void outer_columns(const MatrixProduct<T>& p, std::int64_t column) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = lanes_of<T>();
+  const std::int64_t a_row = p.a_row, c_row = p.c_row;
+  const T* a = p.a;
+  T* c = p.c + column;
+  const V scale = hn::Set(d, p.scale);
+  V b[kVectors];
+  HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) b[v] = hn::LoadU(d, p.b + column + v * lanes);
+  if (p.store == Store::overwrite) {
+    for (std::int64_t i = 0; i < p.m; ++i, a += a_row, c += c_row) {
+      const V left = hn::Mul(scale, hn::Set(d, *a));
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(hn::Mul(left, b[v]), d, c + v * lanes);
+      }
+    }
+  } else {
+    for (std::int64_t i = 0; i < p.m; ++i, a += a_row, c += c_row) {
+      const V left = hn::Mul(scale, hn::Set(d, *a));
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(hn::MulAdd(left, b[v], hn::LoadU(d, c + v * lanes)), d, c + v * lanes);
+      }
+    }
+  }
+}
+
+template <class T>
+void by_rows(const MatrixProduct<T>& p) {
+  const std::int64_t lanes = lanes_of<T>();
+  std::int64_t column = 0;
+  for (; column + 8 * lanes <= p.n; column += 8 * lanes) outer_columns<8>(p, column);
+  for (; column + lanes <= p.n; column += lanes) outer_columns<1>(p, column);
+  // Element by element: a masked load that comes soon after a masked store of the row before waits.
+  for (std::int64_t i = 0; column < p.n && i < p.m; ++i) {
+    const T left = p.scale * p.a[i * p.a_row];
+    for (std::int64_t j = column; j < p.n; ++j) {
+      T& to = p.c[i * p.c_row + j];
+      const T term = left * p.b[j];
+      to = p.store == Store::overwrite ? term : to + term;
+    }
+  }
+}
+
+}  // namespace mulgrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,25 @@
+// Own products by register tiles, in the vectors of the CPU that runs them: better than BLAS where
+// its packing does not pay. Every sum over k runs in an order that depends on the sizes alone.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "backends/cpu/matrix_product.h"
+
+namespace mulgrad::cpu {
+
+// Any sizes but 0. `scratch` holds ThreadPool::kScratchBytes.
+void tile_product(const MatrixProduct<float>& product, std::span<std::byte> scratch);
+void tile_product(const MatrixProduct<double>& product, std::span<std::byte> scratch);
+
+// n dot products of length k: m = 1, a and the columns of b contiguous. Elements of c are `stride`
+// apart. Sums of f32 are gathered in f64 from time to time, so that long ones stay accurate.
+void dot_products(const MatrixProduct<float>& product, std::int64_t stride);
+void dot_products(const MatrixProduct<double>& product, std::int64_t stride);
+
+// k = 1, b contiguous: every row of the result is read and written once.
+void outer_product(const MatrixProduct<float>& product);
+void outer_product(const MatrixProduct<double>& product);
+
+}  // namespace mulgrad::cpu
