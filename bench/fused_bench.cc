@@ -16,7 +16,19 @@
 namespace mulgrad::cpu {
 namespace {
 
-using Floats = std::vector<float>;
+template <class T>
+struct Aligned {
+  using value_type = T;
+  Aligned() = default;
+  template <class U>
+  Aligned(const Aligned<U>&) {}  // NOLINT
+  T* allocate(std::size_t n) {
+    return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64}));
+  }
+  void deallocate(T* p, std::size_t) { ::operator delete (p, std::align_val_t{64}); }
+  bool operator==(const Aligned&) const { return true; }
+};
+using Floats = std::vector<float, Aligned<float>>;  // as in a plan
 
 // A loop that is being written down; values are f32 unless stated.
 class Maker {
@@ -232,10 +244,11 @@ Chain momentum(std::int64_t n) {
   m.result(kept);
   m.result(m.step(Subtract{}, {p, m.step(Multiply{}, {rate, kept})}));
   return {m.loop(), [=](auto results, auto inputs) {
-            const float* __restrict p = inputs[0], * __restrict g = inputs[1];
-            const float* __restrict v = inputs[2];
+            const float *p = inputs[0], *g = inputs[1];
+            const float* v = inputs[2];
             const float rate = inputs[3][0];
-            float* __restrict kept = results[0], * __restrict to = results[1];
+            float *kept = results[0], *to = results[1];
+#pragma GCC ivdep
             for (std::int64_t i = 0; i < n; ++i) {
               const float k = v[i] * 0.9F + g[i];
               kept[i] = k;
@@ -267,11 +280,12 @@ Chain adamw(std::int64_t n) {
   m.result(second);
   return {m.loop(),
           [=](auto results, auto inputs) {
-            const float* __restrict p = inputs[0], * __restrict g = inputs[1];
-            const float* __restrict m1 = inputs[2], * __restrict m2 = inputs[3];
+            const float *p = inputs[0], *g = inputs[1];
+            const float *m1 = inputs[2], *m2 = inputs[3];
             const float rate = inputs[4][0], c1 = inputs[5][0], c2 = inputs[6][0];
-            float* __restrict to = results[0], * __restrict first = results[1];
-            float* __restrict second = results[2];
+            float *to = results[0], *first = results[1];
+            float* second = results[2];
+#pragma GCC ivdep
             for (std::int64_t i = 0; i < n; ++i) {
               const float a = m1[i] * 0.9F + g[i] * 0.1F;
               const float b = m2[i] * 0.999F + g[i] * g[i] * 0.001F;

@@ -58,16 +58,6 @@ Comparison mirrored(Comparison direction) {
 
 const Reduce* reduce_of(const FusedStep& step) { return std::get_if<Reduce>(&step.op); }
 
-Extent extent_of(const FusedLoop& loop, const FusedArgument& argument) {
-  if (const auto* input = std::get_if<FromInput>(&argument)) {
-    return loop.inputs[static_cast<std::size_t>(input->index)].extent;
-  }
-  if (const auto* step = std::get_if<FromStep>(&argument)) {
-    return loop.steps[static_cast<std::size_t>(step->index)].extent;
-  }
-  return Extent::scalar;
-}
-
 void replace_extent(FusedLoop& loop, Extent from, Extent to) {
   for (FusedInput& input : loop.inputs) {
     if (input.extent == from) input.extent = to;
@@ -137,6 +127,10 @@ class Planner {
              (step.extent == Extent::column ||
               (step.extent == Extent::scalar && read_[index(&step - loop_.steps.data())]));
     });
+    if (const auto update = update_of(loop_)) {
+      plan_update(*update);
+      return std::move(program_);
+    }
     for (const FusedStep& step : loop_.steps) {
       values_.push_back(reduce_of(step) != nullptr ? reduction(step) : elementwise(step));
     }
@@ -375,6 +369,25 @@ class Planner {
     }
   }
 
+  void plan_update(const Update& update) {
+    for (const FusedStep& step : loop_.steps) {
+      values_.push_back(step.extent == Extent::scalar ? elementwise(step)
+                                                      : Value{0, step.dtype, step.extent});
+    }
+    program_.update = update.function;
+    for (const std::int32_t step : update.results) {
+      const std::size_t number =
+          index(std::ranges::find(loop_.results, step) - loop_.results.begin());
+      program_.update_places.push_back(
+          place(memory(Place::In::results, number, loop_.steps[index(step)].dtype, Extent::full)));
+    }
+    for (const FusedArgument& argument : update.arguments) {
+      program_.update_places.push_back(value_of(argument).place);
+    }
+    INTERNAL_CHECK(program_.update_places.size() <= kMostUpdatePlaces);
+    place_registers();
+  }
+
   // Gives registers that are not needed at one time the same memory, then sizes the block.
   void place_registers() {
     struct Slot {
@@ -489,6 +502,16 @@ std::string short_name(const Op& op) {
 }
 
 }  // namespace
+
+Extent extent_of(const FusedLoop& loop, const FusedArgument& argument) {
+  if (const auto* input = std::get_if<FromInput>(&argument)) {
+    return loop.inputs[static_cast<std::size_t>(input->index)].extent;
+  }
+  if (const auto* step = std::get_if<FromStep>(&argument)) {
+    return loop.steps[static_cast<std::size_t>(step->index)].extent;
+  }
+  return Extent::scalar;
+}
 
 bool can_fuse(const Op& op, std::span<const DType> operands, DType result) {
   if (operands.empty()) return false;

@@ -73,6 +73,12 @@ void FusedProgram::run(std::span<std::byte* const> results,
   };
 
   call_all(once, at, block, true);
+  if (update != nullptr) {
+    std::array<std::byte*, kMostUpdatePlaces> of_update;
+    for (std::size_t i = 0; i < update_places.size(); ++i) of_update[i] = at[update_places[i]];
+    update(of_update.data(), rows);
+    return;
+  }
   std::int64_t column = 0;
   do {
     Block part{std::min(block.rows, rows), std::min(block.columns, columns - column)};

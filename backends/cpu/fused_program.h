@@ -9,6 +9,7 @@
 
 #include "backends/cpu/fused.h"
 #include "backends/cpu/fused_functions.h"
+#include "backends/cpu/fused_update.h"
 
 namespace mulgrad::cpu {
 
@@ -53,6 +54,9 @@ struct FusedProgram {
     std::int64_t elements;
   };
   std::vector<SmallCall> only_block;
+  // Or, behind the calls of `once`, one pass over everything.
+  UpdateFunction update = nullptr;
+  std::vector<std::uint16_t> update_places;
 
   void run(std::span<std::byte* const> results, std::span<const std::byte* const> operands) const;
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "backends/cpu/fused_update.h"
 #include "core/builder.h"
 #include "core/interpreter.h"
 #include "tests/support/near.h"
@@ -336,6 +337,222 @@ TEST(FusedLoop, LongSums_AreExactToTheLastPlace) {
     EXPECT_TRUE(
         agrees(loop, inputs_for(loop, Numbers::ordinary), {.relative = ulp_of(DType::f32)}));
   }
+}
+
+// Writes loops down.
+class Maker {
+ public:
+  Maker(std::int64_t rows, std::int64_t columns) : loop{rows, columns, {}, {}, {}} {}
+  FusedArgument input(Extent extent, DType dtype = DType::f32) {
+    loop.inputs.push_back({dtype, extent});
+    return FromInput{static_cast<std::int32_t>(loop.inputs.size() - 1)};
+  }
+  FusedArgument step(Op op, std::vector<FusedArgument> arguments, Extent extent = Extent::full,
+                     DType dtype = DType::f32) {
+    loop.steps.push_back({std::move(op), std::move(arguments), dtype, extent});
+    return FromStep{static_cast<std::int32_t>(loop.steps.size() - 1)};
+  }
+  void result(const FusedArgument& step) { loop.results.push_back(std::get<FromStep>(step).index); }
+
+  FusedLoop loop;
+};
+
+Literal number(double value) { return Literal::from_double(DType::f32, value); }
+const Reduce kSum{Reduction::sum, {}};
+const Reduce kMax{Reduction::max, {}};
+
+// Loss and gradient, with everything that is made on the way as results too.
+FusedLoop softmax_cross_entropy(std::int64_t rows, std::int64_t columns) {
+  Maker m(rows, columns);
+  constexpr Extent kColumn = Extent::column;
+  const auto x = m.input(Extent::full), label = m.input(kColumn, DType::i32);
+  const auto classes = m.input(Extent::row);
+  const auto labels = m.step(Convert{DType::f32}, {label}, kColumn);
+  const auto hot = m.step(Compare{Comparison::EQ}, {labels, classes}, Extent::full, DType::i1);
+  const auto one_hot = m.step(Convert{DType::f32}, {hot});
+  const auto largest = m.step(kMax, {x}, kColumn);
+  const auto z = m.step(Subtract{}, {x, largest});
+  const auto e = m.step(Exponential{}, {z});
+  const auto total = m.step(kSum, {e}, kColumn);
+  const auto picked = m.step(kSum, {m.step(Multiply{}, {one_hot, z})}, kColumn);
+  const auto loss = m.step(Subtract{}, {m.step(Log{}, {total}, kColumn), picked}, kColumn);
+  const auto p = m.step(Divide{}, {e, total});
+  const auto gradient =
+      m.step(Divide{}, {m.step(Subtract{}, {p, one_hot}), number(static_cast<double>(rows))});
+  for (const auto& made : {gradient, loss, p, largest, hot}) m.result(made);
+  m.result(m.step(kSum, {gradient}, Extent::row));
+  m.result(m.step(kSum, {loss}, Extent::scalar));
+  return m.loop;
+}
+
+FusedLoop layer_norm(std::int64_t rows, std::int64_t columns) {
+  Maker m(rows, columns);
+  constexpr Extent kColumn = Extent::column;
+  const auto x = m.input(Extent::full), scale = m.input(Extent::row), shift = m.input(Extent::row);
+  const Literal count = number(static_cast<double>(columns));
+  const auto mean = m.step(Divide{}, {m.step(kSum, {x}, kColumn), count}, kColumn);
+  const auto centered = m.step(Subtract{}, {x, mean});
+  const auto squares = m.step(kSum, {m.step(Multiply{}, {centered, centered})}, kColumn);
+  const auto variance = m.step(Divide{}, {squares, count}, kColumn);
+  const auto inverse = m.step(Rsqrt{}, {m.step(Add{}, {variance, number(1e-5)}, kColumn)}, kColumn);
+  const auto twice = m.step(Multiply{}, {scale, number(2)}, Extent::row);
+  const auto normal = m.step(Multiply{}, {centered, inverse});
+  m.result(m.step(Add{}, {m.step(Multiply{}, {normal, twice}), shift}));
+  m.result(m.step(kSum, {twice}, Extent::scalar));
+  m.result(twice);
+  m.result(inverse);
+  return m.loop;
+}
+
+TEST(FusedChain, SoftmaxCrossEntropyAndLayerNorm_EqualTheInterpreter) {
+  const double ulp = ulp_of(DType::f32);
+  with_each_instruction_set([&] {
+    for (const auto& [rows, columns] : kSpaces) {
+      if (rows == 0 || columns == 0) continue;
+      for (const FusedLoop& loop :
+           {softmax_cross_entropy(rows, columns), layer_norm(rows, columns)}) {
+        EXPECT_TRUE(agrees(loop, inputs_for(loop, Numbers::ordinary),
+                           {.relative = 8 * ulp, .of_largest = 32 * ulp}));
+      }
+    }
+  });
+}
+
+// A row's sum read in the same loop, and values of no element of the space.
+TEST(FusedChain, ScalarsOfARow_EqualTheInterpreter) {
+  for (const auto& [rows, columns] : kSpaces) {
+    Maker m(rows, columns);
+    const auto x = m.input(Extent::full), row = m.input(Extent::row);
+    const auto total = m.step(kSum, {row}, Extent::scalar);
+    const auto root = m.step(Sqrt{}, {m.step(Abs{}, {total}, Extent::scalar)}, Extent::scalar);
+    m.result(m.step(Multiply{}, {x, root}));
+    m.result(root);
+    EXPECT_TRUE(agrees(m.loop, inputs_for(m.loop, Numbers::ordinary),
+                       {.relative = 4 * ulp_of(DType::f32), .of_largest = 1e-5}));
+  }
+}
+
+enum class Form { plain, decayed, clipped };
+
+FusedLoop adamw(std::int64_t rows, std::int64_t columns, Form form) {
+  Maker m(rows, columns);
+  constexpr Extent kScalar = Extent::scalar;
+  const auto m2 = m.input(Extent::full), given = m.input(Extent::full);
+  const auto rate = m.input(kScalar), c1 = m.input(kScalar), c2 = m.input(kScalar);
+  const auto m1 = m.input(Extent::full), p = m.input(Extent::full), clip = m.input(kScalar);
+  const auto g = form == Form::clipped ? m.step(Multiply{}, {clip, given}) : given;
+  const auto shrink =
+      m.step(Subtract{}, {number(1), m.step(Multiply{}, {rate, number(0.01)}, kScalar)}, kScalar);
+  const auto kept = form == Form::decayed ? m.step(Multiply{}, {p, shrink}) : p;
+  const auto first =
+      m.step(Add{}, {m.step(Multiply{}, {number(0.9), m1}), m.step(Multiply{}, {g, number(0.1)})});
+  const auto second =
+      m.step(Add{}, {m.step(Multiply{}, {m.step(Multiply{}, {g, g}), number(0.001)}),
+                     m.step(Multiply{}, {number(0.999), m2})});
+  const auto direction = m.step(Divide{}, {first, c1});
+  const auto scale =
+      m.step(Add{}, {m.step(Sqrt{}, {m.step(Divide{}, {second, c2})}), number(1e-8)});
+  const auto step = m.step(Divide{}, {m.step(Multiply{}, {rate, direction}), scale});
+  m.result(first);
+  m.result(m.step(Subtract{}, {kept, step}));
+  m.result(second);
+  return m.loop;
+}
+
+FusedLoop momentum(std::int64_t rows, std::int64_t columns, Form form) {
+  Maker m(rows, columns);
+  const auto p = m.input(Extent::full), given = m.input(Extent::full), v = m.input(Extent::full);
+  const auto rate = m.input(Extent::scalar), clip = m.input(Extent::scalar);
+  const auto g = form == Form::clipped ? m.step(Multiply{}, {clip, given}) : given;
+  const auto kept = m.step(Add{}, {m.step(Multiply{}, {number(0.9), v}), g});
+  m.result(m.step(Subtract{}, {p, m.step(Multiply{}, {rate, kept})}));
+  m.result(kept);
+  return m.loop;
+}
+
+// With one more step a loop is no update that is known, and runs block by block.
+TEST(FusedUpdate, InOnePass_HasTheBitsOfBlocks) {
+  with_each_instruction_set([] {
+    for (const auto& [rows, columns] : kSpaces) {
+      for (const Form form : {Form::plain, Form::decayed, Form::clipped}) {
+        for (const FusedLoop& loop : {adamw(rows, columns, form), momentum(rows, columns, form)}) {
+          ASSERT_TRUE(update_of(loop));
+          FusedLoop longer = loop;
+          longer.steps.push_back({Abs{}, {FromInput{1}}, DType::f32, Extent::full});
+          longer.results.push_back(static_cast<std::int32_t>(longer.steps.size() - 1));
+          ASSERT_FALSE(update_of(longer));
+          const std::vector<Tensor> inputs = inputs_for(loop, Numbers::ordinary);
+          EXPECT_TRUE(agrees(loop, inputs, {}));
+          std::vector<Tensor> by_blocks = run(fused_kernel(longer), longer, inputs);
+          by_blocks.pop_back();
+          EXPECT_EQ(run(fused_kernel(loop), loop, inputs), by_blocks);
+        }
+      }
+    }
+  });
+}
+
+TEST(FusedUpdate, OtherStructure_IsNone) {
+  FusedLoop of_two_gradients = momentum(5, 5, Form::plain);
+  of_two_gradients.steps[1].arguments[1] = FromInput{3};  // the sum of a full value and a scalar
+  EXPECT_FALSE(update_of(of_two_gradients));
+  FusedLoop divided = momentum(5, 5, Form::plain);
+  divided.steps[0].op = Divide{};
+  EXPECT_FALSE(update_of(divided));
+  FusedLoop less = adamw(5, 5, Form::plain);
+  less.results.pop_back();
+  EXPECT_FALSE(update_of(less));
+}
+
+// Each result over an input of its size; the inputs are gone then.
+TEST(FusedLoop, ResultsOverInputs_AreAsElsewhere) {
+  for (const auto& [rows, columns] : kSpaces) {
+    Maker m(rows, columns);
+    const auto a = m.input(Extent::full), b = m.input(Extent::full), row = m.input(Extent::row);
+    const auto sum = m.step(Add{}, {a, row});
+    const auto product = m.step(Multiply{}, {sum, b});
+    m.result(sum);
+    m.result(m.step(Subtract{}, {product, a}));
+    for (FusedLoop loop : {m.loop, momentum(rows, columns, Form::plain)}) {
+      const std::vector<Tensor> inputs = inputs_for(loop, Numbers::ordinary);
+      const Kernel kernel = fused_kernel(loop);
+      const std::vector<Tensor> wanted = run(kernel, loop, inputs);
+      for (const std::size_t over : {0, 1}) {
+        std::vector<Tensor> memory = inputs;
+        std::vector<const std::byte*> from;
+        for (const Tensor& input : memory) from.push_back(input.bytes().data());
+        std::byte* to[] = {memory[over].bytes().data(), memory[1 - over].bytes().data()};
+        kernel(to, from);
+        EXPECT_EQ(memory[over], wanted[0]) << fused_name(loop);
+        EXPECT_EQ(memory[1 - over], wanted[1]) << fused_name(loop);
+      }
+    }
+  }
+}
+
+TEST(FusedName, Loop_TellsSizesAndSteps) {
+  EXPECT_EQ(fused_name(momentum(128, 10, Form::plain)),
+            "fused_f32 128x10 (multiply add multiply subtract)");
+  FusedLoop loop{4,
+                 2,
+                 {{DType::f64, Extent::full}},
+                 {{kMax, {FromInput{0}}, DType::f64, Extent::column},
+                  {StopGradient{}, {FromStep{0}}, DType::f64, Extent::column}},
+                 {1}};
+  EXPECT_EQ(fused_name(loop), "fused_f64 4x2 (reduce_max stop_gradient)");
+}
+
+TEST(CanFuse, OtherOpsAndTypes_AreRefused) {
+  const DType two[] = {DType::i32, DType::i32};
+  EXPECT_FALSE(can_fuse(Add{}, two, DType::i32));
+  EXPECT_FALSE(can_fuse(Compare{Comparison::LT}, two, DType::i1));
+  const DType half[] = {DType::f16};
+  EXPECT_FALSE(can_fuse(Exponential{}, half, DType::f16));
+  const DType single[] = {DType::f32};
+  EXPECT_FALSE(can_fuse(Convert{DType::i32}, single, DType::i32));
+  EXPECT_FALSE(can_fuse(Transpose{{0}}, single, DType::f32));
+  EXPECT_FALSE(can_fuse(Reduce{Reduction::product, {0}}, single, DType::f32));
+  EXPECT_TRUE(can_fuse(Reduce{Reduction::min, {0}}, single, DType::f32));
 }
 
 // Sampled from all floats, against the C library in double.
