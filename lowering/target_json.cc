@@ -118,13 +118,14 @@ class TreeBuilder {
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& why) {
-    const std::string_view text = why.what();
-    constexpr std::string_view kBefore = "syntax error ";
-    const std::size_t start = text.find(kBefore);
-    const std::string_view rest =
-        start == std::string_view::npos ? text : text.substr(start + kBefore.size());
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ..."
+    std::string_view text = why.what();
+    for (const std::string_view before : {"] ", "syntax error "}) {
+      const std::size_t found = text.find(before);
+      if (found != std::string_view::npos) text.remove_prefix(found + before.size());
+    }
     places_.fail(Category::parse_error, position == 0 ? 0 : position - 1,
-                 "malformed JSON " + std::string(rest));
+                 "malformed JSON: " + std::string(text));
   }
 
  private:

@@ -334,12 +334,13 @@ TEST(TargetJson, Faults_AreCategorisedAndPlaced) {
   const auto syntax = Category::parse_error;
   const auto target = Category::invalid_target;
   const std::vector<Case> cases{
-      {"", syntax, "1:1", "malformed JSON while parsing value - unexpected end of input"},
+      {"", syntax, "1:1", "malformed JSON: while parsing value - unexpected end of input"},
       {"{\"name\": \"a\"", syntax, "1:13", "unexpected end of input; expected '}'"},
       {"{\"name\": \"a\",}", syntax, "1:14", "unexpected '}'; expected string literal"},
       {"{\"name\": \"a\"}\n x", syntax, "2:2", "malformed JSON"},
       {"{\"name\": \"a\"} {}", syntax, "1:15", "unexpected '{'; expected end of input"},
       {"{\"name\": \"\xff\"}", syntax, "1:11", "ill-formed UTF-8"},
+      {"{\"name\": 1e999}", syntax, "1:14", "malformed JSON: number overflow parsing '1e999'"},
       {"[]", syntax, "1:1", "found a list for the description of a target, expected an object"},
       {"12", syntax, "1:1", "found a number"},
       {"{}", target, "1:1", "found no \"name\", expected the name of the target"},
@@ -388,6 +389,14 @@ TEST(TargetJson, Faults_AreCategorisedAndPlaced) {
     EXPECT_EQ(error.category(), test.category);
     EXPECT_EQ(error.location(), "npu.json:" + test.place);
     EXPECT_THAT(error.message(), HasSubstr(test.message));
+  }
+}
+
+TEST(TargetJson, EveryPrefix_IsMalformed) {
+  const std::string text = Target::matmul_batched().to_json();
+  for (std::size_t size = 0; size + 2 < text.size(); ++size) {
+    const Error error = testing::error_of([&] { Target::from_json(text.substr(0, size)); });
+    EXPECT_EQ(error.category(), Category::parse_error) << size;
   }
 }
 
