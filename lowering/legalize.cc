@@ -157,11 +157,6 @@ Choice rule_of(const Site& site, const DotGeneral& op) {
     return none("a masked block product would do " + factor + " times the work, the limit is " +
                 std::to_string(legalize::kMaxBlocks) + " times");
   }
-  const std::int64_t mask = batch * legalize::elements(site.node().type.shape);
-  if (mask > legalize::kMaxConstantElements) {
-    return none("the mask of a block product would have " + std::to_string(mask) +
-                " elements, the limit is " + std::to_string(legalize::kMaxConstantElements));
-  }
   return by(legalize::DotRoute::blocks, kShifts, batch);
 }
 

@@ -1,5 +1,6 @@
 // Broadcasts and general products as plain products, and the movement around them.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -80,17 +81,27 @@ Var product_of_blocks(Var lhs, Var rhs) {
   const std::int64_t inner = lhs.shape()[2].size();
   const std::int64_t columns = rhs.shape()[1].size();
   const std::int64_t block = rows * columns;
+  const std::int64_t last = batch - 1;
   const Var left = reshape(lhs, {batch * rows, inner});
   const Var right = reshape(rhs, {inner, columns * batch});
   const Var all = reshape(matmul(left, right), {batch * block, batch});
-  Tensor mask(lhs.dtype(), {batch * block, batch});
-  dispatch(lhs.dtype(), [&]<class T>(std::type_identity<T>) {
-    const auto values = mask.data<T>();
-    for (std::int64_t i = 0; i < batch * block; ++i) {
-      values[static_cast<std::size_t>(i * batch + i / block)] = static_cast<T>(1);
-    }
+  // (i, 1) by (1, last - j) is `last` where i is j. A mask of that size is no constant, as it may
+  // be large. The numbers are below 128, so that every dtype has them.
+  const auto numbers = [&](std::int64_t height, std::int64_t width,
+                           const std::function<double(std::int64_t, std::int64_t)>& at) {
+    std::vector<double> values;
+    for (std::int64_t k = 0; k < height * width; ++k) values.push_back(at(k / width, k % width));
+    return constant(lhs.builder(), Tensor::from_doubles(lhs.dtype(), {height, width}, values));
+  };
+  const Var of_rows = numbers(batch * block, 2, [&](std::int64_t row, std::int64_t column) {
+    return column == 0 ? static_cast<double>(row / block) : 1.0;
   });
-  const Var wanted = select(to_logical(constant(lhs.builder(), std::move(mask))), all, 0);
+  const Var of_columns = numbers(2, batch, [&](std::int64_t row, std::int64_t column) {
+    return row == 0 ? 1.0 : static_cast<double>(last - column);
+  });
+  const Var equal =
+      compare(Comparison::EQ, matmul(of_rows, of_columns), Literal::from_int(lhs.dtype(), last));
+  const Var wanted = select(equal, all, 0);
   const Var right_ones = ones(lhs.builder(), lhs.dtype(), {batch, 1});
   return matmul(wanted, right_ones);
 }
