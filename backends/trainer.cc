@@ -45,6 +45,7 @@ void expect_below(const Tensor& values, std::int64_t bound, const char* what) {
 
 Trainer::Impl::Impl(Sequential m, Loss l, std::shared_ptr<const Optimizer> o, TrainerOptions t)
     : model(std::move(m)), loss(std::move(l)), optimizer(std::move(o)), options(std::move(t)) {
+  pool = cpu::make_pool(options.threads);
   if (options.batch_size < 1) {
     throw Error(Category::invalid_argument,
                 "found batch size " + std::to_string(options.batch_size) + ", expected one >= 1");
@@ -117,9 +118,10 @@ Trainer::Impl::Compiled& Trainer::Impl::compile(const Dataset& data) {
                                                    ", expected a scalar: rank 0 or [1, 1]");
   }
   evaluation.output("loss", loss_value);
-  compiled.emplace(Compiled{
-      TrainingSession(spec(x, y), options.target, Passes::for_target(options.target), start.values),
-      function(evaluation.finish()), classes});
+  compiled.emplace(
+      Compiled{TrainingSession(spec(x, y), options.target, Passes::for_target(options.target),
+                               start.values, CpuOptions{.pool = pool}),
+               function(evaluation.finish()), classes});
   if (!start.state.empty()) compiled->session.restore(start.count, start.values, start.state);
   prediction_program(data.inputs);
   return *compiled;
@@ -141,7 +143,8 @@ const Program& Trainer::Impl::prediction_program(const Tensor& x) {
 }
 
 CpuFunction Trainer::Impl::function(Program program) const {
-  return {std::move(program), options.target, default_pipeline(options.target, Slot::forward)};
+  return {std::move(program), options.target, default_pipeline(options.target, Slot::forward),
+          CpuOptions{.pool = pool}};
 }
 
 void Trainer::Impl::check_ids(const Tensor& inputs) const {

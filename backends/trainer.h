@@ -28,6 +28,7 @@ struct TrainerOptions {
   std::int64_t batch_size = 32;   // rows a step; the last batch of an epoch may be smaller
   std::uint64_t seed = 0;         // of the initial parameters and of every epoch's shuffle
   std::optional<double> clip_norm = std::nullopt;  // TrainingSpec::clip_norm; none: no clipping
+  int threads = 0;                // as CpuOptions::threads; results do not depend on it
 };
 
 // Which parameters early stopping leaves behind.
@@ -55,8 +56,9 @@ struct FitOptions {
 // One that was moved from can only be assigned to or destroyed.
 class Trainer {
  public:
-  // Initialises the parameters by options.seed. Throws invalid_argument for a batch size below 1,
-  // invalid_training_declaration for an empty loss or a null optimizer.
+  // Initialises the parameters by options.seed. Throws invalid_argument for a batch size below 1 or
+  // a negative number of threads, invalid_training_declaration for an empty loss or a null
+  // optimizer.
   template <std::derived_from<Optimizer> O>
   Trainer(Sequential model, Loss loss, O optimizer, TrainerOptions options = {})
       : Trainer(std::move(model), std::move(loss), std::make_shared<const O>(std::move(optimizer)),

@@ -9,6 +9,7 @@
 
 #include "backends/checkpoint.h"
 #include "backends/cpu/session.h"
+#include "backends/cpu/threads.h"
 #include "backends/trainer.h"
 
 namespace mulgrad {
@@ -20,6 +21,7 @@ struct Trainer::Impl {
   Loss loss;
   std::shared_ptr<const Optimizer> optimizer;
   TrainerOptions options;
+  std::shared_ptr<cpu::ThreadPool> pool;
   std::vector<Parameter> parameters;
   FitState fit;
   std::atomic<bool> stop_asked = false;

@@ -1,6 +1,7 @@
 #include "lowering/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <set>
@@ -93,33 +94,62 @@ void Plan::run_from_checkpoint() {
   for (const Copy& copy : commits_) copy_bytes(copy.from, copy.to);
 }
 
-std::span<std::byte> Plan::input(std::size_t index) { return inputs_[index]; }
+std::span<std::byte> Plan::input(std::size_t index) { return inputs_[index].memory; }
 std::span<const std::byte> Plan::output(std::size_t index) const { return outputs_[index]; }
 
-std::string Plan::place(const std::byte* data) const {
-  const auto arena = arena_.bytes();
-  const std::less<> before;
-  if (before(data, arena.data()) || !before(data, arena.data() + arena.size())) return "external";
-  return "@" + std::to_string(data - arena.data());
+void Plan::rebind(Input& input, const std::byte* data) {
+  input.bound_at = data;
+  for (const std::size_t operand : input.operands) operands_[operand] = data;
+  for (const std::size_t output : input.outputs) {
+    outputs_[output] = {data, outputs_[output].size()};
+  }
 }
 
-std::string Plan::to_string() const {
+std::string Plan::print() const {
+  const std::span<std::byte> arena = arena_.bytes();
+  std::map<std::size_t, std::string> bound;  // by the place in operands_
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    for (const std::size_t operand : inputs_[i].operands) bound[operand] = "in" + std::to_string(i);
+  }
+  std::map<const std::byte*, std::string> external;
+  const auto place = [&](const std::byte* data) {
+    const std::less<> before;
+    if (!before(data, arena.data()) && before(data, arena.data() + arena.size())) {
+      return "@" + std::to_string(data - arena.data());
+    }
+    return external.emplace(data, "ext" + std::to_string(external.size())).first->second;
+  };
+  // The columns: number, operations, bytes, the rest.
+  std::vector<std::array<std::string, 4>> lines;
+  std::array<std::size_t, 3> widths{};
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    std::string kernel = call.name + " (";
+    for (std::size_t k = call.first_operand; k < call.first_operand + call.operand_count; ++k) {
+      const auto input = bound.find(k);
+      kernel += (k > call.first_operand ? ", " : "") +
+                (input != bound.end() ? input->second : place(operands_[k]));
+    }
+    kernel += ") -> ";
+    for (std::size_t k = call.first_result; k < call.first_result + call.result_count; ++k) {
+      kernel += (k > call.first_result ? ", " : "") + place(results_[k]);
+    }
+    lines.push_back({std::to_string(i), call.flops > 0 ? std::to_string(call.flops) + " flop" : "",
+                     std::to_string(call.bytes) + " B", std::move(kernel)});
+    for (std::size_t k = 0; k < widths.size(); ++k) {
+      widths[k] = std::max(widths[k], lines.back()[k].size());
+    }
+  }
   std::string text = "plan: " + std::to_string(kernels()) + " kernels, " +
                      std::to_string(fallbacks()) + " fallbacks, arena " +
                      std::to_string(arena_bytes()) + " bytes, temporaries " +
-                     std::to_string(live_bytes()) + " bytes\n";
-  for (std::size_t i = 0; i < calls_.size(); ++i) {
-    const Call& call = calls_[i];
+                     std::to_string(live_bytes()) + " bytes at most\n";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
     if (i > 0 && i == checkpoint_) text += "  checkpoint\n";
-    text += "  " + std::to_string(i) + " " + call.name + " (";
-    for (std::size_t k = 0; k < call.operand_count; ++k) {
-      text += (k > 0 ? ", " : "") + place(operands_[call.first_operand + k]);
+    for (std::size_t k = 0; k < widths.size(); ++k) {
+      text += "  " + std::string(widths[k] - lines[i][k].size(), ' ') + lines[i][k];
     }
-    text += ") -> ";
-    for (std::size_t k = 0; k < call.result_count; ++k) {
-      text += (k > 0 ? ", " : "") + place(results_[call.first_result + k]);
-    }
-    text += "\n";
+    text += "  " + lines[i].back() + "\n";
   }
   return text;
 }
@@ -131,6 +161,12 @@ Buffer PlanBuilder::add(Entry entry) {
 
 Buffer PlanBuilder::input(std::size_t bytes) {
   const Buffer buffer = add({Kind::input, bytes});
+  inputs_.push_back(buffer);
+  return buffer;
+}
+
+Buffer PlanBuilder::bound_input(std::size_t bytes) {
+  const Buffer buffer = add({Kind::bound, bytes});
   inputs_.push_back(buffer);
   return buffer;
 }
@@ -174,8 +210,9 @@ void PlanBuilder::commit(Buffer value, Buffer external) {
   INTERNAL_CHECK(entry(external).kind == Kind::external);
   INTERNAL_CHECK(entry(value).bytes == entry(external).bytes);
   if (value.index == external.index) return;
-  if (entry(value).kind == Kind::external) {
-    // Another commit may write that memory before this one reads it.
+  if (entry(value).kind == Kind::external || entry(value).kind == Kind::bound) {
+    // Another commit may write that memory before this one reads it, and no copy at the end knows
+    // where a bound input is.
     const std::size_t bytes = entry(value).bytes;
     value = call(
         {"copy",
@@ -326,7 +363,8 @@ Plan PlanBuilder::finish() {
   plan.arena_ = AlignedBytes(place_temporaries(base, plan.live_bytes_));
   const std::span<std::byte> arena = plan.arena_.bytes();
   for (Entry& entry : entries_) {
-    if (entry.kind != Kind::external && entry.memory.data() == nullptr) {
+    const bool in_arena = entry.kind != Kind::external && entry.kind != Kind::bound;
+    if (in_arena && entry.memory.data() == nullptr) {
       entry.memory = arena.subspan(entry.offset, entry.bytes);
     }
   }
@@ -334,18 +372,40 @@ Plan PlanBuilder::finish() {
   for (const Entry& entry : entries_) {
     if (entry.kind == Kind::constant) copy_bytes(constants_[next_constant++].bytes(), entry.memory);
   }
+  std::map<std::int32_t, std::size_t> bound;  // the bound inputs, by buffer
+  for (const Buffer buffer : inputs_) {
+    if (entry(buffer).kind == Kind::bound) bound.emplace(buffer.index, plan.inputs_.size());
+    plan.inputs_.push_back({entry(buffer).memory});
+  }
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     KernelCall& call = calls_[i];
-    plan.calls_.push_back({std::move(call.name), std::move(call.kernel), plan.results_.size(),
-                           results_[i].size(), plan.operands_.size(), call.operands.size()});
-    for (const Buffer result : results_[i]) plan.results_.push_back(entry(result).memory.data());
-    for (const Buffer operand : call.operands) {
-      plan.operands_.push_back(entry(operand).memory.data());
+    std::int64_t bytes = 0;
+    const std::size_t first_result = plan.results_.size();
+    const std::size_t first_operand = plan.operands_.size();
+    for (const Buffer result : results_[i]) {
+      plan.results_.push_back(entry(result).memory.data());
+      bytes += static_cast<std::int64_t>(entry(result).bytes);
     }
+    for (const Buffer operand : call.operands) {
+      if (entry(operand).kind == Kind::bound) {
+        plan.inputs_[bound.at(operand.index)].operands.push_back(plan.operands_.size());
+      }
+      plan.operands_.push_back(entry(operand).memory.data());
+      bytes += static_cast<std::int64_t>(entry(operand).bytes);
+    }
+    plan.calls_.push_back({std::move(call.name), std::move(call.kernel), first_result,
+                           results_[i].size(), first_operand, call.operands.size(), call.flops,
+                           bytes});
     if (call.kind == CallKind::fallback) ++plan.fallbacks_;
   }
-  for (const Buffer buffer : inputs_) plan.inputs_.push_back(entry(buffer).memory);
-  for (const Buffer buffer : outputs_) plan.outputs_.push_back(entry(buffer).memory);
+  for (const Buffer buffer : outputs_) {
+    if (entry(buffer).kind == Kind::bound) {
+      plan.inputs_[bound.at(buffer.index)].outputs.push_back(plan.outputs_.size());
+      plan.outputs_.emplace_back(static_cast<const std::byte*>(nullptr), entry(buffer).bytes);
+    } else {
+      plan.outputs_.push_back(entry(buffer).memory);
+    }
+  }
   for (const Commit& commit : commits_) {
     if (!commit.in_place) {
       plan.commits_.push_back({entry(commit.value).memory, entry(commit.external).memory});

@@ -45,6 +45,7 @@ struct KernelCall {
   Kernel kernel;
   std::vector<KernelResult> results;
   CallKind kind = CallKind::kernel;
+  std::int64_t flops = 0;  // an estimate for the printed plan; 0 where there is none
 };
 
 // Memory that starts at a multiple of 64 bytes.
@@ -67,7 +68,7 @@ class AlignedBytes {
 class Plan {
  public:
   // Runs the calls up to the checkpoint (all of them when none was set), or those behind it and
-  // then the commits. Inputs are to be written before, outputs hold until the next run.
+  // then the commits. Inputs are to be written or bound before, outputs hold until the next run.
   void run_to_checkpoint();
   void run_from_checkpoint();
   void run() {
@@ -76,8 +77,12 @@ class Plan {
   }
 
   // In the order in which the builder made inputs and outputs.
-  std::span<std::byte> input(std::size_t index);
+  std::span<std::byte> input(std::size_t index);  // not of one that is bound
   std::span<const std::byte> output(std::size_t index) const;
+  // From now on the bound input is read at `data`, which costs nothing where it was there before.
+  void bind(std::size_t index, const std::byte* data) {
+    if (inputs_[index].bound_at != data) rebind(inputs_[index], data);
+  }
 
   std::size_t kernels() const { return calls_.size() - fallbacks_; }
   std::size_t fallbacks() const { return fallbacks_; }
@@ -86,8 +91,11 @@ class Plan {
   std::size_t live_bytes() const { return live_bytes_; }
   // How many commits copy, because the value cannot be computed in its place.
   std::size_t commit_copies() const { return commits_.size(); }
-  // A line per call: "3 add_f32 32x64 (@0, @8192) -> @16384".
-  std::string to_string() const;
+  // The arena, which is inputs, constants and temporary results, and a line per call: the
+  // floating-point operations, where known, and the bytes that it reads and writes; its kernel; its
+  // operands and results as "@" and the place in the arena, or "in0" for the first bound input and
+  // "ext0" for the external memory that is met first.
+  std::string print() const;
 
  private:
   friend class PlanBuilder;
@@ -98,6 +106,14 @@ class Plan {
     std::size_t result_count;
     std::size_t first_operand;  // into operands_
     std::size_t operand_count;
+    std::int64_t flops;
+    std::int64_t bytes;
+  };
+  struct Input {
+    std::span<std::byte> memory = {};
+    const std::byte* bound_at = nullptr;
+    std::vector<std::size_t> operands = {};  // of a bound input: where calls and outputs hold it
+    std::vector<std::size_t> outputs = {};
   };
   struct Copy {
     std::span<const std::byte> from;
@@ -106,14 +122,14 @@ class Plan {
 
   Plan() : arena_(0) {}
   void run(std::size_t first, std::size_t last);
-  std::string place(const std::byte* data) const;
+  void rebind(Input& input, const std::byte* data);
 
   AlignedBytes arena_;
   std::vector<Call> calls_;
   std::vector<std::byte*> results_;
   std::vector<const std::byte*> operands_;
-  std::vector<std::span<std::byte>> inputs_;
-  std::vector<std::span<std::byte>> outputs_;
+  std::vector<Input> inputs_;
+  std::vector<std::span<const std::byte>> outputs_;
   std::vector<Copy> commits_;
   std::size_t checkpoint_ = 0;
   std::size_t fallbacks_ = 0;
@@ -124,6 +140,8 @@ class PlanBuilder {
  public:
   // Memory in the arena that the caller writes before a run.
   Buffer input(std::size_t bytes);
+  // An input in the caller's memory, which Plan::bind names before a run.
+  Buffer bound_input(std::size_t bytes);
   // The caller's own memory, which must stay where it is as long as the plan.
   Buffer external(std::span<std::byte> memory);
   // Copied into the arena when the plan is finished.
@@ -143,7 +161,7 @@ class PlanBuilder {
   Plan finish();
 
  private:
-  enum class Kind : std::uint8_t { input, external, constant, temporary };
+  enum class Kind : std::uint8_t { input, bound, external, constant, temporary };
   struct Entry {
     Kind kind;
     std::size_t bytes;

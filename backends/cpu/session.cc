@@ -3,28 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/cpu/registry.h"
-#include "lowering/walk.h"
+#include "backends/cpu/planner.h"
 
 namespace mulgrad {
 namespace {
-
-Plan plan_of(const Program& program) {
-  const std::vector<std::string> unbound = symbols(program);
-  if (!unbound.empty()) {
-    throw Error(Category::unresolved_symbolic_shape,
-                "found the symbol " + unbound[0] + ", expected a bound program");
-  }
-  PlanBuilder builder;
-  const HandlerRegistry<CpuValue> registry =
-      make_cpu_registry(builder, std::make_shared<cpu::ThreadPool>(1));
-  const Lowered<CpuValue> lowered = lower(Artifact::untouched(program.name(), program), registry,
-                                          [&](const InputContext& context) -> CpuValue {
-                                            return {builder.input(bytes_of(context.input().type))};
-                                          });
-  for (std::size_t i = 0; i < lowered.outputs.size(); ++i) builder.output(lowered.output(i).buffer);
-  return builder.finish();
-}
 
 void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
   INTERNAL_CHECK(from.size() == to.size());
@@ -79,7 +61,10 @@ Bindings infer_bindings(std::span<const DeclaredInput> declared, std::span<const
   return bindings;
 }
 
-CpuProgram::CpuProgram(const Program& program) : program_(program), plan_(plan_of(program)) {}
+CpuProgram::CpuProgram(const Program& program, const CpuOptions& options)
+    : program_(program),
+      plan_(cpu::make_plan(program, cpu::PlanTask::plain(program),
+                           options.pool ? options.pool : cpu::make_pool(options.threads))) {}
 
 std::vector<Tensor> CpuProgram::run(std::span<const Tensor> inputs) {
   if (inputs.size() != program_.inputs().size()) {
@@ -89,7 +74,7 @@ std::vector<Tensor> CpuProgram::run(std::span<const Tensor> inputs) {
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_input(program_, static_cast<std::int64_t>(i), inputs[i]);
-    copy_bytes(inputs[i].bytes(), plan_.input(i));
+    plan_.bind(i, inputs[i].bytes().data());
   }
   plan_.run();
   std::vector<Tensor> results;
@@ -101,8 +86,12 @@ std::vector<Tensor> CpuProgram::run(std::span<const Tensor> inputs) {
   return results;
 }
 
-CpuFunction::CpuFunction(Program program, Target target, std::vector<Pass> passes)
-    : program_(std::move(program)), target_(std::move(target)), passes_(std::move(passes)) {
+CpuFunction::CpuFunction(Program program, Target target, std::vector<Pass> passes,
+                         const CpuOptions& options)
+    : program_(std::move(program)),
+      target_(std::move(target)),
+      passes_(std::move(passes)),
+      pool_(options.pool ? options.pool : cpu::make_pool(options.threads)) {
   for (const Input& input : program_.inputs()) declared_.push_back({input.name, input.type});
 }
 
@@ -118,7 +107,8 @@ CpuProgram& CpuFunction::compiled(const Bindings& bindings) {
   artifact.program = std::move(rewritten.program);
   const CoverageArtifact covered{std::move(artifact), std::move(rewritten.passes)};
   throw_if_refused(coverage(std::span(&covered, 1), target_).unsupported);
-  return cache_.emplace(bindings, covered.artifact.program).first->second;
+  return cache_.emplace(bindings, CpuProgram(covered.artifact.program, {.pool = pool_}))
+      .first->second;
 }
 
 }  // namespace mulgrad

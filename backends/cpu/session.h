@@ -17,6 +17,18 @@
 
 namespace mulgrad {
 
+namespace cpu {
+class ThreadPool;
+}
+
+struct CpuOptions {
+  // That share the work of large products; results do not depend on it. 0: as many as the machine
+  // runs at once, at most 8.
+  int threads = 0;
+  // Threads to share with others, in place of own ones; what shares them runs one at a time.
+  std::shared_ptr<cpu::ThreadPool> pool = nullptr;
+};
+
 // The values of the symbols in `declared` that make it the types of `values`. Throws
 // invalid_argument for a wrong number of values; dtype_mismatch, shape_mismatch or
 // symbolic_shape_mismatch naming the input that does not fit; unresolved_symbolic_shape for a
@@ -26,8 +38,9 @@ Bindings infer_bindings(std::span<const DeclaredInput> declared, std::span<const
 // A bound program as a plan.
 class CpuProgram {
  public:
-  // Throws unresolved_symbolic_shape for a program that is not bound.
-  explicit CpuProgram(const Program& program);
+  // Throws unresolved_symbolic_shape for a program that is not bound, invalid_argument for a
+  // negative number of threads.
+  explicit CpuProgram(const Program& program, const CpuOptions& options = {});
 
   // The outputs and captures in order. Throws invalid_argument for a wrong number of inputs,
   // dtype_mismatch or shape_mismatch naming the input that is not of its declared type.
@@ -45,7 +58,9 @@ class CpuProgram {
 // per binding.
 class CpuFunction {
  public:
-  CpuFunction(Program program, Target target, std::vector<Pass> passes);
+  // Throws invalid_argument for a negative number of threads.
+  CpuFunction(Program program, Target target, std::vector<Pass> passes,
+              const CpuOptions& options = {});
 
   // As CpuProgram::run for the sizes of these inputs. Throws also what infer_bindings, run_passes
   // and bind throw, and unsupported_operator listing every node that the target refuses after the
@@ -59,6 +74,7 @@ class CpuFunction {
   std::vector<DeclaredInput> declared_;
   Target target_;
   std::vector<Pass> passes_;
+  std::shared_ptr<cpu::ThreadPool> pool_;
   std::map<Bindings, CpuProgram> cache_;
 };
 
@@ -68,8 +84,10 @@ class CpuFunction {
 class TrainingSession {
  public:
   // `parameters` in the order of spec.parameters; the state starts at zero. Throws
-  // invalid_argument for a wrong number, dtype_mismatch or shape_mismatch naming the parameter.
-  TrainingSession(TrainingSpec spec, Target target, Passes passes, std::vector<Tensor> parameters);
+  // invalid_argument for a wrong number or a negative number of threads, dtype_mismatch or
+  // shape_mismatch naming the parameter.
+  TrainingSession(TrainingSpec spec, Target target, Passes passes, std::vector<Tensor> parameters,
+                  const CpuOptions& options = {});
   ~TrainingSession();
   TrainingSession(TrainingSession&&) noexcept;
   TrainingSession& operator=(TrainingSession&&) noexcept;

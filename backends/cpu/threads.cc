@@ -163,4 +163,12 @@ void ThreadPool::run(int parts, const std::function<void(int)>& task) {
   for (int round = 0; pool.done.load(std::memory_order_acquire) < parts; ++round) spin(round);
 }
 
+std::shared_ptr<ThreadPool> make_pool(int threads) {
+  constexpr unsigned kMost = 8;
+  if (threads == 0) {
+    threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMost));
+  }
+  return std::make_shared<ThreadPool>(threads);
+}
+
 }  // namespace mulgrad::cpu

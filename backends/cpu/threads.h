@@ -32,4 +32,8 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
+// The pool for a number of threads as users give it: 0 stands for as many as the machine runs at
+// once, at most 8. Throws invalid_argument below 0.
+std::shared_ptr<ThreadPool> make_pool(int threads);
+
 }  // namespace mulgrad::cpu

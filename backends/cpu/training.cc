@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "autodiff/random.h"
-#include "backends/cpu/registry.h"
+#include "backends/cpu/planner.h"
 #include "backends/cpu/session.h"
 #include "core/interpreter.h"
 
@@ -122,8 +122,14 @@ struct TrainingSession::Impl {
   std::map<Bindings, Prepared> cache;
   Prepared* last = nullptr;  // into the cache, whose entries stay where they are
 
-  Impl(TrainingSpec a, Target b, Passes c)
-      : spec(std::move(a)), target(std::move(b)), passes(std::move(c)) {}
+  std::shared_ptr<cpu::ThreadPool> pool;
+  std::int64_t next_count = 0;  // where plans find it
+
+  Impl(TrainingSpec a, Target b, Passes c, const CpuOptions& options)
+      : spec(std::move(a)),
+        target(std::move(b)),
+        passes(std::move(c)),
+        pool(options.pool ? options.pool : cpu::make_pool(options.threads)) {}
 
   const Type& parameter_type(std::size_t parameter) const {
     return spec.inputs[parameter_inputs[parameter]].type;
@@ -166,41 +172,19 @@ struct TrainingSession::Impl {
 
   // Parameters and state are the session's own memory; the plan writes their new values there.
   Plan make_plan(const Program& program) {
-    PlanBuilder builder;
-    const HandlerRegistry<CpuValue> registry =
-        make_cpu_registry(builder, std::make_shared<cpu::ThreadPool>(1));
-    const std::size_t forward_inputs = spec.inputs.size();
-    const std::size_t per_parameter = spec.state.size();
-    std::vector<Buffer> parameter_buffers(parameters.size());
-    std::vector<Buffer> state_buffers;
-    const auto input = [&](const InputContext& context) -> CpuValue {
-      const auto index = static_cast<std::size_t>(context.index);
-      if (index < forward_inputs) {
-        const std::int64_t parameter = index_in(spec.parameters, context.input().name);
-        if (parameter < 0) return {builder.input(bytes_of(context.input().type))};
-        const auto place = static_cast<std::size_t>(parameter);
-        parameter_buffers[place] = builder.external(parameters[place].bytes());
-        return {parameter_buffers[place]};
-      }
-      const std::size_t rest = index - forward_inputs;
-      if (rest >= per_parameter * parameters.size()) {
-        return {builder.input(bytes_of(context.input().type))};
-      }
-      state_buffers.push_back(
-          builder.external(state[rest / per_parameter][rest % per_parameter].bytes()));
-      return {state_buffers.back()};
+    cpu::PlanTask task = cpu::PlanTask::plain(program);
+    task.checkpoint = 0;
+    std::size_t output = 1;
+    const auto commit = [&](std::size_t input, Tensor& value) {
+      task.memory[input] = value.bytes();
+      task.commits[output++] = input;
     };
-    const Lowered<CpuValue> lowered =
-        lower(Artifact::untouched(spec.name, program), registry, input);
-    builder.output(lowered.output(0).buffer);
-    builder.checkpoint(lowered.output(0).buffer);
-    for (std::size_t i = 0; i < parameter_buffers.size(); ++i) {
-      builder.commit(lowered.output(1 + i).buffer, parameter_buffers[i]);
+    for (std::size_t i = 0; i < parameters.size(); ++i) commit(parameter_inputs[i], parameters[i]);
+    std::size_t input = spec.inputs.size();
+    for (std::vector<Tensor>& tensors : state) {
+      for (Tensor& tensor : tensors) commit(input++, tensor);
     }
-    for (std::size_t i = 0; i < state_buffers.size(); ++i) {
-      builder.commit(lowered.output(1 + parameter_buffers.size() + i).buffer, state_buffers[i]);
-    }
-    return builder.finish();
+    return cpu::make_plan(program, task, pool);
   }
 
   Prepared& planned_for(std::span<const Tensor> data) {
@@ -252,8 +236,9 @@ struct TrainingSession::Impl {
 };
 
 TrainingSession::TrainingSession(TrainingSpec spec, Target target, Passes passes,
-                                 std::vector<Tensor> parameters)
-    : impl_(std::make_unique<Impl>(std::move(spec), std::move(target), std::move(passes))) {
+                                 std::vector<Tensor> parameters, const CpuOptions& options)
+    : impl_(
+          std::make_unique<Impl>(std::move(spec), std::move(target), std::move(passes), options)) {
   Impl& self = *impl_;
   self.parameter_inputs.resize(self.spec.parameters.size());
   self.random_places.resize(self.spec.random_inputs.size());
@@ -297,18 +282,18 @@ double TrainingSession::step(std::span<const Tensor> data,
   Impl::Prepared& entry = self.planned_for(data);
   Plan& plan = *entry.plan;
   for (std::size_t i = 0; i < data.size(); ++i) {
-    copy_bytes(data[i].bytes(), plan.input(self.data_places[i]));
+    plan.bind(self.data_places[i], data[i].bytes().data());
   }
   for (std::size_t i = 0; i < entry.random.size(); ++i) {
     fill_uniform(entry.random[i].data<float>(), self.spec.seed,
                  step_stream(static_cast<std::int64_t>(i), self.count + 1));
-    copy_bytes(entry.random[i].bytes(), plan.input(self.random_places[i]));
+    plan.bind(self.random_places[i], entry.random[i].bytes().data());
   }
   const std::size_t first_scalar = data.size() + entry.random.size();
   if (entry.step.has_step_scalars) {
     check_number("optimizer inputs", optimizer_inputs.size(), 0);
-    const std::int64_t count = self.count + 1;
-    copy_bytes(std::as_bytes(std::span(&count, 1)), plan.input(first_scalar));
+    self.next_count = self.count + 1;
+    plan.bind(first_scalar, std::as_bytes(std::span(&self.next_count, 1)).data());
   } else {
     check_number("optimizer inputs", optimizer_inputs.size(), self.spec.optimizer_inputs.size());
     for (std::size_t i = 0; i < optimizer_inputs.size(); ++i) {
@@ -316,7 +301,7 @@ double TrainingSession::step(std::span<const Tensor> data,
       if (!has_type(optimizer_inputs[i], declared.type)) {
         check_type(optimizer_inputs[i], declared.type, declared.name);
       }
-      copy_bytes(optimizer_inputs[i].bytes(), plan.input(first_scalar + i));
+      plan.bind(first_scalar + i, optimizer_inputs[i].bytes().data());
     }
   }
   plan.run_to_checkpoint();

@@ -85,7 +85,7 @@ TEST(CpuConformance, EveryOpCase_RunsOnAKernelWhereThereIsOne) {
     const Program program = testing::program_of(op_case);
     const CpuProgram compiled(program);
     EXPECT_EQ(compiled.plan().fallbacks(), falls_back(program) ? 1u : 0u)
-        << compiled.plan().to_string();
+        << compiled.plan().print();
   }
 }
 
@@ -219,7 +219,7 @@ TEST(CpuProgram, Constants_CostNoCall) {
   const Var f = fill(builder, Literal::one(DType::f32), {2, 3});
   builder.output("y", reshape(x + i + c + f, {6}).id());
   CpuProgram compiled(builder.finish());
-  EXPECT_EQ(compiled.plan().kernels(), 3u) << compiled.plan().to_string();
+  EXPECT_EQ(compiled.plan().kernels(), 1u) << compiled.plan().print();
   EXPECT_EQ(compiled.run(std::vector{Tensor(DType::f32, {2, 3})})[0],
             Tensor::of<float>({6}, {2, 4, 6, 5, 7, 9}));
 }
@@ -261,7 +261,7 @@ TEST(CpuProgram, MillionChainedNodes_ArePlannedRunAndDestroyed) {
   for (int i = 0; i < 1000000; ++i) y = -y;
   builder.output("y", y.id());
   CpuProgram compiled(builder.finish());
-  EXPECT_EQ(compiled.plan().kernels(), 1000000u);
+  EXPECT_EQ(compiled.plan().kernels(), 1000000u / 64);  // loops have at most 64 steps
   EXPECT_EQ(compiled.plan().live_bytes(), 64u);
   EXPECT_EQ(compiled.run(std::vector{Tensor::scalar(2.5F)})[0], Tensor::scalar(2.5F));
 }

@@ -123,7 +123,7 @@ TEST(TrainingSession, MatmulOnlyStep_AgreesWithTheDirectOne) {
 TEST(TrainingSession, PlainUpdates_AreWrittenInPlace) {
   TrainingSession session(network(DType::f32, std::make_shared<SGD>(SGD::Settings{.rate = 0.1})),
                           Target::cpu(), {}, start(DType::f32));
-  EXPECT_EQ(session.plan({{"B", 4}}).commit_copies(), 0u) << session.plan({{"B", 4}}).to_string();
+  EXPECT_EQ(session.plan({{"B", 4}}).commit_copies(), 0u) << session.plan({{"B", 4}}).print();
 }
 
 TEST(TrainingSession, TwoRuns_AreBitEqual) {

@@ -77,8 +77,29 @@ TEST(Plan, Calls_RunInOrder) {
   }
   EXPECT_EQ(plan.kernels(), 2u);
   EXPECT_EQ(plan.fallbacks(), 0u);
-  EXPECT_THAT(plan.to_string(), HasSubstr("plan: 2 kernels, 0 fallbacks"));
-  EXPECT_THAT(plan.to_string(), HasSubstr("0 sum (@0, @64) -> @128"));
+  EXPECT_THAT(plan.print(), HasSubstr("plan: 2 kernels, 0 fallbacks"));
+  EXPECT_THAT(plan.print(), HasSubstr("  0    12 B  sum (@0, @64) -> @128\n"));
+}
+
+TEST(Plan, BoundInputs_AreReadWhereTheCallerHasThem) {
+  Cell first{1}, second{2}, parameter{10};
+  PlanBuilder builder;
+  const Buffer x = builder.bound_input(4);
+  const Buffer y = builder.input(4);
+  const Buffer p = builder.external(parameter.bytes());
+  builder.output(sum(builder, {x, y, x}));
+  builder.output(x);
+  builder.commit(x, p);
+  Plan plan = builder.finish();
+  for (Cell* cell : {&first, &second, &first}) {
+    plan.bind(0, cell->bytes().data());
+    write(plan.input(1), 5);
+    plan.run();
+    EXPECT_EQ(read(plan.output(0)), 5 + 2 * cell->value);
+    EXPECT_EQ(read(plan.output(1)), cell->value);
+    EXPECT_EQ(parameter.value, cell->value);
+  }
+  EXPECT_THAT(plan.print(), HasSubstr("16 B  sum (in0, @0, in0) -> @64"));
 }
 
 TEST(Plan, DeadValues_GiveTheirMemoryBack) {
@@ -147,7 +168,7 @@ TEST(PlanCommit, LastReaderInPlace_WritesTheParameterItself) {
   EXPECT_EQ(parameter.value, 10);
   plan.run_from_checkpoint();
   EXPECT_EQ(parameter.value, 11);
-  EXPECT_THAT(plan.to_string(), HasSubstr("checkpoint"));
+  EXPECT_THAT(plan.print(), HasSubstr("checkpoint"));
 }
 
 TEST(PlanCommit, ValueThatOthersStillRead_IsCopied) {

@@ -1,0 +1,60 @@
+// Which nodes of a program run together in one fused loop.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/fused.h"
+#include "core/program.h"
+
+namespace mulgrad::cpu {
+
+// How an operand lies in the space of the node that reads it.
+enum class EdgeKind : std::uint8_t { literal, same, row, column, scalar };
+struct Edge {
+  EdgeKind kind = EdgeKind::literal;
+  ValueId value = ValueId::node(0);  // behind any reshapes
+};
+
+// The space of a node: `elements` in all; `columns` in a row, 0 where the node leaves it open.
+struct Space {
+  std::int64_t elements = 0;
+  std::int64_t columns = 0;
+};
+
+struct GroupMember {
+  std::int64_t node;
+  Extent from;    // of the operands that are EdgeKind::same
+  Extent extent;  // of the result
+};
+
+struct Group {
+  Space space;
+  std::vector<GroupMember> members;  // in program order
+};
+
+// What the grouping is to know of a node.
+struct NodeRole {
+  bool excluded = false;   // runs elsewhere
+  bool before = false;     // the loss waits for it
+  bool committed = false;  // is written over a parameter or state
+};
+
+struct Grouping {
+  std::vector<Group> groups;
+  std::vector<std::int32_t> group_of;       // per node; -1 for none
+  std::vector<std::vector<Edge>> edges_of;  // per node in a group, per operand
+};
+
+// The value behind any reshapes.
+ValueId behind_reshapes(const Program& program, ValueId value);
+
+// The extent that an edge asks for, of a member.
+Extent required_extent(const GroupMember& member, EdgeKind kind);
+
+// Groups never wait for each other in a circle, and no group holds both a node of `before` and a
+// committed one. Linear in the nodes.
+Grouping group_nodes(const Program& program, const std::vector<NodeRole>& roles);
+
+}  // namespace mulgrad::cpu

@@ -1,0 +1,591 @@
+#include "backends/cpu/planner.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "backends/cpu/forms.h"
+#include "backends/cpu/groups.h"
+#include "backends/cpu/layouts.h"
+#include "backends/cpu/registry.h"
+#include "core/interpreter.h"
+
+namespace mulgrad::cpu {
+namespace {
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+bool is_creation(const Node& node) { return node.operands.empty(); }
+
+// One kernel call to be.
+struct Unit {
+  enum class Kind : std::uint8_t { group, product, node } kind = Kind::node;
+  std::int64_t index = 0;               // of the group, the product or the node
+  std::vector<ValueId> reads;           // the memory that it reads, behind reshapes
+  std::int64_t key = 0;                 // smaller runs first where both can
+  std::vector<std::int32_t> followers;  // what waits for it
+  std::int32_t waits_for = 0;
+};
+
+// A product with what it absorbs: movements of its result and the update of a parameter.
+struct PlannedProduct {
+  LaidOutProduct form;
+  std::int64_t node;                         // the dot_general
+  std::int64_t result;                       // the node whose value it makes
+  std::optional<ValueId> factor = {};        // rank 0: what its update is multiplied by
+  std::optional<std::int64_t> changes = {};  // the input that it adds to
+};
+
+class Planner {
+ public:
+  Planner(const Program& program, const PlanTask& task, const std::shared_ptr<ThreadPool>& pool)
+      : program_(program),
+        task_(task),
+        pool_(pool),
+        uses_(program),
+        artifact_(Artifact::untouched(program.name(), program)),
+        registry_(make_cpu_registry(builder_, pool)) {}
+
+  Plan run() {
+    const std::size_t nodes = program_.nodes().size();
+    roles_.resize(nodes);
+    product_of_.assign(nodes, -1);
+    unit_of_.assign(nodes, -1);
+    buffers_.resize(nodes);
+    mark_roles();
+    for (std::int64_t i = 0; i < std::ssize(program_.nodes()); ++i) find_product(i);
+    grouping_ = group_nodes(program_, roles_);
+    make_units();
+    order_units();
+    emit();
+    return builder_.finish();
+  }
+
+ private:
+  const Node& node(std::int64_t index) const { return program_.nodes()[at(index)]; }
+  ValueId behind(ValueId value) const { return behind_reshapes(program_, value); }
+
+  void mark_roles() {
+    for (std::size_t i = 0; i < roles_.size(); ++i) {
+      roles_[i].excluded = is_creation(program_.nodes()[i]) ||
+                           std::holds_alternative<Reshape>(program_.nodes()[i].op);
+    }
+    for (std::size_t i = 0; i < task_.commits.size(); ++i) {
+      if (!task_.commits[i]) continue;
+      const ValueId value = behind(program_.outputs()[i].value);
+      if (value.is_node()) roles_[at(value.index())].committed = true;
+    }
+    if (!task_.checkpoint) return;
+    const ValueId loss = program_.outputs()[*task_.checkpoint].value;
+    if (loss.is_node()) roles_[at(loss.index())].before = true;
+    for (std::size_t i = roles_.size(); i-- > 0;) {
+      if (!roles_[i].before) continue;
+      for (const Operand& operand : program_.nodes()[i].operands) {
+        if (!operand.is_literal() && operand.value().is_node()) {
+          roles_[at(operand.value().index())].before = true;
+        }
+      }
+    }
+  }
+
+  // Products -----------------------------------------------------------------------------------
+
+  void find_product(std::int64_t index) {
+    const Node& dot = node(index);
+    const auto* op = std::get_if<DotGeneral>(&dot.op);
+    if (op == nullptr) return;
+    const DType dtype = program_.type(dot.operands[0].value()).dtype;
+    if (dtype != op->dtype || (dtype != DType::f32 && dtype != DType::f64)) return;
+    if (find_update(index) || find_moved(index)) return;
+    if (const auto form = lay_out(program_, dot, row_major(dot.type.shape.sizes()))) {
+      add_product({*form, index, index});
+    }
+  }
+
+  void add_product(PlannedProduct product) {
+    roles_[at(product.node)].excluded = true;
+    product_of_[at(product.result)] = static_cast<std::int32_t>(products_.size());
+    products_.push_back(std::move(product));
+  }
+
+  // The only reader of a value, or -1.
+  std::int64_t only_reader(std::int64_t index) {
+    if (uses_.count(ValueId::node(index)) != 1) return -1;
+    if (readers_.empty()) {
+      readers_.assign(program_.nodes().size(), -1);
+      for (std::int64_t i = 0; i < std::ssize(program_.nodes()); ++i) {
+        for (const Operand& operand : node(i).operands) {
+          if (!operand.is_literal() && operand.value().is_node()) {
+            readers_[at(operand.value().index())] = i;
+          }
+        }
+      }
+    }
+    return readers_[at(index)];
+  }
+
+  static bool is_movement(const Node& node) {
+    return std::holds_alternative<Reshape>(node.op) || std::holds_alternative<Transpose>(node.op);
+  }
+
+  // The product of node `index` lying as the movements `path` behind it, the last one first, ask
+  // for.
+  std::optional<LaidOutProduct> laid_out_behind(std::int64_t index,
+                                                const std::vector<std::int64_t>& path) const {
+    const std::int64_t last = path.empty() ? index : path.front();
+    Strides strides = row_major(node(last).type.shape.sizes());
+    for (const std::int64_t movement : path) {
+      auto before = operand_strides(program_, node(movement), strides);
+      if (!before) return std::nullopt;
+      strides = *std::move(before);
+    }
+    return lay_out(program_, node(index), strides);
+  }
+
+  // A product whose result is only read in another order of its axes.
+  bool find_moved(std::int64_t index) {
+    std::vector<std::int64_t> path;
+    std::size_t wanted = 0;  // up to the last transpose
+    for (std::int64_t next = only_reader(index); next >= 0 && is_movement(node(next));
+         next = only_reader(next)) {
+      path.insert(path.begin(), next);
+      if (std::holds_alternative<Transpose>(node(next).op)) wanted = path.size();
+    }
+    if (wanted == 0) return false;
+    path.erase(path.begin(), path.end() - static_cast<std::ptrdiff_t>(wanted));
+    const auto form = laid_out_behind(index, path);
+    if (!form) return false;
+    for (const std::int64_t movement : path) roles_[at(movement)].excluded = true;
+    add_product({*form, index, path.front()});
+    return true;
+  }
+
+  // parameter - rate * product, rate * ... being any numbers and at most one rank-0 value, where
+  // the result takes the parameter's place and nothing else reads the product.
+  bool find_update(std::int64_t index) {
+    std::vector<std::int64_t> path;  // movements, the last first
+    std::vector<std::int64_t> absorbed;
+    double scale = 1;
+    std::optional<ValueId> factor;
+    std::int64_t from = index;
+    std::int64_t next = only_reader(index);
+    for (; next >= 0; from = next, next = only_reader(next)) {
+      const Node& reader = node(next);
+      if (is_movement(reader)) {
+        path.insert(path.begin(), next);
+      } else if (std::holds_alternative<Negate>(reader.op)) {
+        scale = -scale;
+      } else if (!multiplied(reader, from, scale, factor)) {
+        break;
+      }
+      absorbed.push_back(next);
+    }
+    if (next < 0 || !roles_[at(next)].committed) return false;
+    const Node& update = node(next);
+    const bool subtracts = std::holds_alternative<Subtract>(update.op);
+    if (!subtracts && !std::holds_alternative<Add>(update.op)) return false;
+    const std::size_t place =
+        subtracts || update.operands[1] == Operand(ValueId::node(from)) ? 1 : 0;
+    if (!(update.operands[place] == Operand(ValueId::node(from)))) return false;
+    const Operand& parameter = update.operands[1 - place];
+    if (parameter.is_literal() || !parameter.value().is_input()) return false;
+    const std::int64_t input = parameter.value().index();
+    if (!commits_to(next, input) || node(from).type != update.type ||
+        program_.type(parameter.value()) != update.type) {
+      return false;
+    }
+    auto form = laid_out_behind(index, path);
+    if (!form) return false;
+    form->spec.scale = subtracts ? -scale : scale;
+    form->spec.write = factor ? ProductWrite::add_scaled : ProductWrite::add;
+    for (const std::int64_t node : absorbed) roles_[at(node)].excluded = true;
+    roles_[at(next)].excluded = true;
+    add_product({*std::move(form), index, next, factor, input});
+    return true;
+  }
+
+  // Takes a multiplication of node `from` by a number, or by a rank-0 value where `factor` is free.
+  bool multiplied(const Node& reader, std::int64_t from, double& scale,
+                  std::optional<ValueId>& factor) const {
+    if (!std::holds_alternative<Multiply>(reader.op)) return false;
+    const std::size_t place = reader.operands[0] == Operand(ValueId::node(from)) ? 0 : 1;
+    const Operand& other = reader.operands[1 - place];
+    if (other.is_literal()) {
+      scale *= other.literal().as_double();
+      return true;
+    }
+    if (program_.type(other.value()).rank() != 0 || factor) return false;
+    factor = behind(other.value());
+    return true;
+  }
+
+  bool commits_to(std::int64_t index, std::int64_t input) const {
+    for (std::size_t i = 0; i < task_.commits.size(); ++i) {
+      if (task_.commits[i] == at(input) && program_.outputs()[i].value == ValueId::node(index)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Units --------------------------------------------------------------------------------------
+
+  // Makes a unit for every node whose value something needs, from the outputs backwards.
+  void make_units() {
+    std::vector<bool> needed(program_.nodes().size());
+    const auto need = [&](ValueId value) {
+      const ValueId base = behind(value);
+      if (base.is_node()) needed[at(base.index())] = true;
+    };
+    for (const Output& output : program_.outputs()) need(output.value);
+    std::vector<std::int32_t> group_units(grouping_.groups.size(), -1);
+    for (std::int64_t i = std::ssize(program_.nodes()) - 1; i >= 0; --i) {
+      const std::int32_t group = grouping_.group_of[at(i)];
+      if (group >= 0) {
+        std::int32_t& unit = group_units[at(group)];
+        if (unit < 0) unit = add_unit({Unit::Kind::group, group, group_reads(group), i, {}, 0});
+        unit_of_[at(i)] = unit;
+        for (const Edge& edge : grouping_.edges_of[at(i)]) {
+          if (edge.kind != EdgeKind::literal) need(edge.value);
+        }
+        continue;
+      }
+      if (!needed[at(i)] || is_creation(node(i))) continue;
+      Unit unit{Unit::Kind::node, i, {}, i, {}, 0};
+      if (const std::int32_t product = product_of_[at(i)]; product >= 0) {
+        const PlannedProduct& planned = products_[at(product)];
+        unit.kind = Unit::Kind::product;
+        unit.index = product;
+        unit.key = planned.node;
+        unit.reads = {behind(planned.form.lhs), behind(planned.form.rhs)};
+        if (planned.factor) unit.reads.push_back(*planned.factor);
+      } else {
+        for (const Operand& operand : node(i).operands) {
+          if (!operand.is_literal()) unit.reads.push_back(behind(operand.value()));
+        }
+      }
+      for (const ValueId read : unit.reads) need(read);
+      unit_of_[at(i)] = add_unit(std::move(unit));
+    }
+  }
+
+  std::int32_t add_unit(Unit unit) {
+    units_.push_back(std::move(unit));
+    return static_cast<std::int32_t>(units_.size() - 1);
+  }
+
+  std::vector<ValueId> group_reads(std::int32_t group) const {
+    std::vector<ValueId> reads;
+    for (const GroupMember& member : grouping_.groups[at(group)].members) {
+      for (const Edge& edge : grouping_.edges_of[at(member.node)]) {
+        if (edge.kind == EdgeKind::literal) continue;
+        const bool inside =
+            edge.value.is_node() && grouping_.group_of[at(edge.value.index())] == group;
+        if (!inside && std::ranges::count(reads, edge.value) == 0) reads.push_back(edge.value);
+      }
+    }
+    return reads;
+  }
+
+  // The unit that makes a value, or -1.
+  std::int32_t maker(ValueId value) const {
+    const ValueId base = behind(value);
+    return base.is_node() ? unit_of_[at(base.index())] : -1;
+  }
+
+  // Topological, the loss first; of several units that can run, the one that comes first in the
+  // program. What is committed waits for the other readers of the old value, unless that would be
+  // a circle.
+  void order_units() {
+    std::vector<std::pair<std::int32_t, std::int32_t>> preferences;  // writer, reader
+    std::vector<std::vector<std::int32_t>> writers(program_.inputs().size());
+    for (std::size_t i = 0; i < task_.commits.size(); ++i) {
+      const std::int32_t unit = maker(program_.outputs()[i].value);
+      if (task_.commits[i] && unit >= 0) writers[*task_.commits[i]].push_back(unit);
+    }
+    std::vector<std::int32_t> delays(units_.size());  // preferred readers still to run
+    std::vector<std::vector<std::int32_t>> delayed(units_.size());
+    for (std::int32_t u = 0; u < static_cast<std::int32_t>(units_.size()); ++u) {
+      Unit& unit = units_[at(u)];
+      for (const ValueId read : unit.reads) {
+        const std::int32_t from = maker(read);
+        if (from >= 0) {
+          units_[at(from)].followers.push_back(u);
+          ++unit.waits_for;
+        } else if (read.is_input()) {
+          for (const std::int32_t writer : writers[at(read.index())]) {
+            if (writer == u) continue;
+            delayed[at(u)].push_back(writer);
+            ++delays[at(writer)];
+          }
+        }
+      }
+    }
+    const std::vector<bool> first = units_before_the_loss();
+    using Entry = std::tuple<bool, std::int64_t, std::int32_t>;  // later part, key, unit
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready, waiting;
+    const auto offer = [&](std::int32_t u) {
+      const Entry entry{!first[at(u)], units_[at(u)].key, u};
+      (delays[at(u)] == 0 ? ready : waiting).push(entry);
+    };
+    for (std::int32_t u = 0; u < static_cast<std::int32_t>(units_.size()); ++u) {
+      if (units_[at(u)].waits_for == 0) offer(u);
+    }
+    std::vector<bool> done(units_.size());
+    while (!ready.empty() || !waiting.empty()) {
+      auto& queue = ready.empty() ? waiting : ready;
+      const std::int32_t u = std::get<2>(queue.top());
+      queue.pop();
+      if (done[at(u)]) continue;
+      done[at(u)] = true;
+      order_.push_back(u);
+      for (const std::int32_t next : units_[at(u)].followers) {
+        if (--units_[at(next)].waits_for == 0) offer(next);
+      }
+      for (const std::int32_t writer : delayed[at(u)]) {
+        if (--delays[at(writer)] == 0 && units_[at(writer)].waits_for == 0) offer(writer);
+      }
+    }
+    INTERNAL_CHECK(order_.size() == units_.size());
+  }
+
+  std::vector<bool> units_before_the_loss() const {
+    std::vector<bool> before(units_.size());
+    if (!task_.checkpoint) return before;
+    std::vector<std::int32_t> stack;
+    const auto visit = [&](ValueId value) {
+      const std::int32_t unit = maker(value);
+      if (unit < 0 || before[at(unit)]) return;
+      before[at(unit)] = true;
+      stack.push_back(unit);
+    };
+    visit(program_.outputs()[*task_.checkpoint].value);
+    while (!stack.empty()) {
+      const std::int32_t unit = stack.back();
+      stack.pop_back();
+      for (const ValueId read : units_[at(unit)].reads) visit(read);
+    }
+    return before;
+  }
+
+  // Emission -----------------------------------------------------------------------------------
+
+  void emit() {
+    for (std::size_t i = 0; i < program_.inputs().size(); ++i) {
+      inputs_.push_back(task_.memory[i]
+                            ? builder_.external(*task_.memory[i])
+                            : builder_.bound_input(bytes_of(program_.inputs()[i].type)));
+    }
+    for (const std::int32_t u : order_) {
+      const Unit& unit = units_[at(u)];
+      switch (unit.kind) {
+        case Unit::Kind::group:
+          emit_group(static_cast<std::int32_t>(unit.index));
+          break;
+        case Unit::Kind::product:
+          emit_product(products_[at(unit.index)]);
+          break;
+        case Unit::Kind::node:
+          emit_node(unit.index);
+          break;
+      }
+    }
+    for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
+      const Buffer value = buffer(program_.outputs()[i].value);
+      if (!task_.commits[i]) builder_.output(value);
+      if (task_.checkpoint == i) builder_.checkpoint(value);
+    }
+    for (std::size_t i = 0; i < program_.outputs().size(); ++i) {
+      if (!task_.commits[i]) continue;
+      builder_.commit(buffer(program_.outputs()[i].value), inputs_[*task_.commits[i]]);
+    }
+  }
+
+  Buffer buffer(ValueId value) {
+    const ValueId base = behind(value);
+    if (base.is_input()) return inputs_[at(base.index())];
+    Buffer& made = buffers_[at(base.index())];
+    if (made.index < 0) {
+      INTERNAL_CHECK(is_creation(program_.node(base)));
+      made = builder_.constant(evaluate_node(program_.node(base), {}));
+    }
+    return made;
+  }
+
+  void emit_node(std::int64_t index) {
+    const Node& n = node(index);
+    std::vector<CpuValue> values;
+    values.reserve(n.operands.size());
+    std::vector<HandlerOperand<CpuValue>> operands;
+    for (const Operand& operand : n.operands) {
+      if (operand.is_literal()) {
+        operands.emplace_back(operand.literal());
+      } else {
+        values.push_back({buffer(operand.value())});
+        operands.emplace_back(values.back(), program_.type(operand.value()));
+      }
+    }
+    buffers_[at(index)] = (*registry_.find(n.op))({artifact_, index}, operands).buffer;
+  }
+
+  void emit_product(const PlannedProduct& product) {
+    const ProductSpec& spec = product.form.spec;
+    KernelCall call{product_name(spec),
+                    {buffer(product.form.lhs), buffer(product.form.rhs)},
+                    product_kernel(spec, pool_),
+                    {{bytes_of(node(product.result).type)}}};
+    if (product.factor) call.operands.push_back(buffer(*product.factor));
+    if (product.changes) call.results[0].changes = inputs_[at(*product.changes)];
+    call.flops = 2 * spec.m * spec.n * spec.k;
+    for (const std::int64_t size : spec.batch) call.flops *= size;
+    buffers_[at(product.result)] = builder_.call(std::move(call))[0];
+  }
+
+  void emit_group(std::int32_t index) {
+    const Group& group = grouping_.groups[at(index)];
+    if (group.members.size() == 1 &&
+        std::holds_alternative<BroadcastInDim>(node(group.members[0].node).op)) {
+      emit_node(group.members[0].node);
+      return;
+    }
+    FusedLoop loop;
+    loop.columns = columns_of(group);
+    loop.rows = group.space.elements / loop.columns;
+    std::vector<std::pair<ValueId, Extent>> inputs;  // of the loop
+    std::vector<FusedArgument> values;               // per member, what reads its value
+    std::int64_t flops = 0;
+    const auto place_of = [&](std::int64_t member) {
+      return std::ranges::lower_bound(group.members, member, {}, &GroupMember::node) -
+             group.members.begin();
+    };
+    for (const GroupMember& member : group.members) {
+      const Node& n = node(member.node);
+      const std::vector<Edge>& edges = grouping_.edges_of[at(member.node)];
+      FusedStep step{n.op, {}, n.type.dtype, member.extent};
+      for (std::size_t i = 0; i < edges.size(); ++i) {
+        const Edge& edge = edges[i];
+        if (edge.kind == EdgeKind::literal) {
+          step.arguments.emplace_back(n.operands[i].literal());
+          continue;
+        }
+        if (edge.value.is_node() && grouping_.group_of[at(edge.value.index())] == index) {
+          step.arguments.push_back(values[at(place_of(edge.value.index()))]);
+          continue;
+        }
+        const std::pair input(edge.value, required_extent(member, edge.kind));
+        auto known = std::ranges::find(inputs, input);
+        if (known == inputs.end()) {
+          loop.inputs.push_back({program_.type(edge.value).dtype, input.second});
+          known = inputs.insert(inputs.end(), input);
+        }
+        step.arguments.emplace_back(FromInput{static_cast<std::int32_t>(known - inputs.begin())});
+      }
+      flops +=
+          step.extent == Extent::full || member.from == Extent::full ? group.space.elements : 0;
+      if (std::holds_alternative<BroadcastInDim>(n.op)) {
+        if (!is_read_elsewhere(member.node)) {
+          values.push_back(step.arguments[0]);
+          continue;
+        }
+        step.op = StopGradient{};
+      }
+      if (is_read_elsewhere(member.node)) {
+        loop.results.push_back(static_cast<std::int32_t>(loop.steps.size()));
+        results_.push_back(member.node);
+      }
+      values.emplace_back(FromStep{static_cast<std::int32_t>(loop.steps.size())});
+      loop.steps.push_back(std::move(step));
+    }
+    KernelCall call{fused_name(loop), {}, fused_kernel(loop), {}};
+    call.flops = flops;
+    for (const auto& input : inputs) call.operands.push_back(buffer(input.first));
+    for (const std::int64_t result : results_) {
+      KernelResult made{bytes_of(node(result).type)};
+      for (std::size_t i = 0; i < loop.inputs.size(); ++i) {
+        if (loop.inputs[i].extent == Extent::full) {
+          made.may_overlay.push_back(static_cast<std::int32_t>(i));
+        }
+      }
+      call.results.push_back(std::move(made));
+    }
+    const std::vector<Buffer> made = builder_.call(std::move(call));
+    for (std::size_t i = 0; i < made.size(); ++i) buffers_[at(results_[i])] = made[i];
+    results_.clear();
+  }
+
+  // Where nothing in the group says how long a row is, as long as the innermost axis.
+  std::int64_t columns_of(const Group& group) const {
+    if (group.space.columns != 0) return group.space.columns;
+    const Type& type = node(group.members.front().node).type;
+    if (type.rank() > 0 && type.shape.elements() == Dim(group.space.elements)) {
+      const std::int64_t last = type.shape[type.rank() - 1].size();
+      if (last <= max_fused_columns()) return last;
+    }
+    return group.space.elements <= max_fused_columns() ? group.space.elements : 1;
+  }
+
+  // Does anything but the loop of its group read the value?
+  bool is_read_elsewhere(std::int64_t index) {
+    if (read_outside_.empty()) {
+      read_outside_.resize(program_.nodes().size());
+      const auto note = [&](ValueId value, std::int32_t reader) {
+        if (!value.is_node()) return;
+        const std::int32_t own = grouping_.group_of[at(value.index())];
+        if (own >= 0 && own != reader) read_outside_[at(value.index())] = true;
+      };
+      for (const Unit& unit : units_) {
+        const bool grouped = unit.kind == Unit::Kind::group;
+        for (const ValueId read : unit.reads) {
+          note(read, grouped ? static_cast<std::int32_t>(unit.index) : -1);
+        }
+      }
+      for (const Output& output : program_.outputs()) note(behind(output.value), -1);
+    }
+    return read_outside_[at(index)];
+  }
+
+  const Program& program_;
+  const PlanTask& task_;
+  std::shared_ptr<ThreadPool> pool_;
+  Uses uses_;
+  Artifact artifact_;
+  PlanBuilder builder_;
+  HandlerRegistry<CpuValue> registry_;
+  std::vector<NodeRole> roles_;
+  std::vector<std::int64_t> readers_;  // per node, one that reads it
+  std::vector<PlannedProduct> products_;
+  std::vector<std::int32_t> product_of_;  // per node, the product that makes its value, or -1
+  Grouping grouping_;
+  std::vector<Unit> units_;
+  std::vector<std::int32_t> unit_of_;  // per node, the unit that makes its value, or -1
+  std::vector<std::int32_t> order_;
+  std::vector<Buffer> inputs_;
+  std::vector<Buffer> buffers_;        // per node
+  std::vector<std::int64_t> results_;  // of the group that is emitted
+  std::vector<bool> read_outside_;
+};
+
+}  // namespace
+
+PlanTask PlanTask::plain(const Program& program) {
+  PlanTask task;
+  task.memory.resize(program.inputs().size());
+  task.commits.resize(program.outputs().size());
+  return task;
+}
+
+Plan make_plan(const Program& program, const PlanTask& task,
+               const std::shared_ptr<ThreadPool>& pool) {
+  const std::vector<std::string> unbound = symbols(program);
+  if (!unbound.empty()) {
+    throw Error(Category::unresolved_symbolic_shape,
+                "found the symbol " + unbound[0] + ", expected a bound program");
+  }
+  const Program formed = kernel_forms(program);
+  return Planner(formed, task, pool).run();
+}
+
+}  // namespace mulgrad::cpu
