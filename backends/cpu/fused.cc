@@ -72,6 +72,55 @@ bool has_extent(const FusedLoop& loop, Extent extent) {
          std::ranges::count(loop.steps, extent, &FusedStep::extent) > 0;
 }
 
+bool is_copy(const FusedLoop& loop, const FusedStep& step) {
+  if (std::holds_alternative<StopGradient>(step.op)) return true;
+  const auto* input = std::get_if<FromInput>(&step.arguments[0]);
+  const auto* from = std::get_if<FromStep>(&step.arguments[0]);
+  if (!std::holds_alternative<Convert>(step.op) || (input == nullptr && from == nullptr)) {
+    return false;
+  }
+  return step.dtype == (input != nullptr ? loop.inputs[static_cast<std::size_t>(input->index)].dtype
+                                         : loop.steps[static_cast<std::size_t>(from->index)].dtype);
+}
+
+// Steps read through copies, and steps that nothing needs go.
+void remove_copies(FusedLoop& loop) {
+  for (FusedStep& step : loop.steps) {
+    for (FusedArgument& argument : step.arguments) {
+      const auto* from = std::get_if<FromStep>(&argument);
+      if (from == nullptr) continue;
+      const FusedStep& source = loop.steps[static_cast<std::size_t>(from->index)];
+      if (!is_copy(loop, source)) continue;
+      // A reduction is of what its argument's extent says.
+      if (reduce_of(step) != nullptr && extent_of(loop, source.arguments[0]) != source.extent) {
+        continue;
+      }
+      argument = FusedArgument(source.arguments[0]);
+    }
+  }
+  std::vector<bool> needed(loop.steps.size());
+  for (const std::int32_t result : loop.results) needed[static_cast<std::size_t>(result)] = true;
+  for (std::size_t i = loop.steps.size(); i-- > 0;) {
+    for (const FusedArgument& argument : loop.steps[i].arguments) {
+      const auto* from = std::get_if<FromStep>(&argument);
+      if (needed[i] && from != nullptr) needed[static_cast<std::size_t>(from->index)] = true;
+    }
+  }
+  std::vector<std::int32_t> number(loop.steps.size());
+  std::vector<FusedStep> kept;
+  for (std::size_t i = 0; i < loop.steps.size(); ++i) {
+    if (!needed[i]) continue;
+    number[i] = static_cast<std::int32_t>(kept.size());
+    FusedStep& step = kept.emplace_back(std::move(loop.steps[i]));
+    for (FusedArgument& argument : step.arguments) {
+      auto* from = std::get_if<FromStep>(&argument);
+      if (from != nullptr) from->index = number[static_cast<std::size_t>(from->index)];
+    }
+  }
+  loop.steps = std::move(kept);
+  for (std::int32_t& result : loop.results) result = number[static_cast<std::size_t>(result)];
+}
+
 // The same loop with few forms: in a single row, row values are full; in a single column, column
 // values are full and row values scalars; where only full and scalar values are left, the space is
 // one column.
@@ -95,6 +144,7 @@ FusedLoop normalized(FusedLoop loop) {
     if (reduce_of(step) == nullptr) continue;
     if (extent_of(loop, step.arguments[0]) == step.extent) step.op = StopGradient{};  // of one
   }
+  remove_copies(loop);
   if (!has_extent(loop, Extent::row) && !has_extent(loop, Extent::column)) {
     loop.rows *= loop.columns;
     loop.columns = 1;
@@ -232,8 +282,6 @@ class Planner {
     for (const FusedArgument& argument : step.arguments) x.push_back(value_of(argument));
     FunctionKey key = key_of(step.op, x.back().dtype, step.dtype);
     const Extent extent = step.extent;
-    const bool is_result = std::ranges::count(loop_.results, &step - loop_.steps.data()) > 0;
-    if (key.kind == OpKind::StopGradient && x[0].extent == extent && !is_result) return x[0];
 
     const auto is_partial = [&](const Value& v) {
       return extent == Extent::full && (v.extent == Extent::row || v.extent == Extent::column);

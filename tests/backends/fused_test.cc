@@ -432,6 +432,23 @@ TEST(FusedChain, ScalarsOfARow_EqualTheInterpreter) {
   }
 }
 
+TEST(FusedChain, Copies_EqualTheInterpreter) {
+  for (const auto& [rows, columns] : kSpaces) {
+    Maker m(rows, columns);
+    const auto x = m.input(Extent::full), row = m.input(Extent::row);
+    const auto repeated = m.step(StopGradient{}, {row});
+    const auto again = m.step(Convert{DType::f32}, {repeated});
+    m.step(Exponential{}, {again});  // which nothing reads
+    const auto product = m.step(Multiply{}, {x, again});
+    m.result(m.step(kSum, {again}, Extent::column));
+    m.result(m.step(StopGradient{}, {product}));
+    m.result(again);
+    m.result(product);
+    EXPECT_TRUE(agrees(m.loop, inputs_for(m.loop, Numbers::ordinary),
+                       {.relative = 4 * ulp_of(DType::f32), .of_largest = 1e-5}));
+  }
+}
+
 enum class Form { plain, decayed, clipped };
 
 FusedLoop adamw(std::int64_t rows, std::int64_t columns, Form form) {
