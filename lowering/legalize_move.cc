@@ -1,6 +1,5 @@
 // Broadcasts and general products as plain products, and the movement around them.
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -87,20 +86,22 @@ Var product_of_blocks(Var lhs, Var rhs) {
   const Var all = reshape(matmul(left, right), {batch * block, batch});
   // (i, 1) by (1, last - j) is `last` where i is j. A mask of that size is no constant, as it may
   // be large. The numbers are below 128, so that every dtype has them.
-  const auto numbers = [&](std::int64_t height, std::int64_t width,
-                           const std::function<double(std::int64_t, std::int64_t)>& at) {
-    std::vector<double> values;
-    for (std::int64_t k = 0; k < height * width; ++k) values.push_back(at(k / width, k % width));
-    return constant(lhs.builder(), Tensor::from_doubles(lhs.dtype(), {height, width}, values));
-  };
-  const Var of_rows = numbers(batch * block, 2, [&](std::int64_t row, std::int64_t column) {
-    return column == 0 ? static_cast<double>(row / block) : 1.0;
+  Tensor of_rows(lhs.dtype(), {batch * block, 2});
+  Tensor of_columns(lhs.dtype(), {2, batch});
+  dispatch(lhs.dtype(), [&]<class T>(std::type_identity<T>) {
+    auto row = of_rows.data<T>().begin();
+    for (std::int64_t i = 0; i < batch * block; ++i) {
+      *row++ = static_cast<T>(i / block);
+      *row++ = static_cast<T>(1);
+    }
+    auto column = of_columns.data<T>().begin();
+    for (std::int64_t j = 0; j < batch; ++j) *column++ = static_cast<T>(1);
+    for (std::int64_t j = 0; j < batch; ++j) *column++ = static_cast<T>(last - j);
   });
-  const Var of_columns = numbers(2, batch, [&](std::int64_t row, std::int64_t column) {
-    return row == 0 ? 1.0 : static_cast<double>(last - column);
-  });
-  const Var equal =
-      compare(Comparison::EQ, matmul(of_rows, of_columns), Literal::from_int(lhs.dtype(), last));
+  const Var row_numbers = constant(lhs.builder(), std::move(of_rows));
+  const Var column_numbers = constant(lhs.builder(), std::move(of_columns));
+  const Var sums = matmul(row_numbers, column_numbers);
+  const Var equal = compare(Comparison::EQ, sums, Literal::from_int(lhs.dtype(), last));
   const Var wanted = select(equal, all, 0);
   const Var right_ones = ones(lhs.builder(), lhs.dtype(), {batch, 1});
   return matmul(wanted, right_ones);
