@@ -407,71 +407,55 @@ class Forms {
     return std::nullopt;
   }
 
-  // The predicate, made by a P, of (sum over columns of convert(predicate)) > 0, and the shape that
-  // is summed.
-  template <class P>
-  std::optional<std::pair<const Node*, Shape>> some_in_row(const Operand& operand) const {
-    const Node* positive = made_by<Compare>(operand);
-    if (positive == nullptr || std::get<Compare>(positive->op).direction != Comparison::GT ||
-        !positive->operands[1].is_literal() || positive->operands[0].is_literal() ||
-        positive->operands[1].literal().as_double() != 0) {
-      return std::nullopt;
-    }
-    const Node* total = made_by<Reduce>(unshaped(positive->operands[0].value()));
-    if (total == nullptr) return std::nullopt;
-    const Shape& shape = builder_.type(total->operands[0].value()).shape;
-    const auto& reduce = std::get<Reduce>(total->op);
-    if (reduce.kind != Reduction::sum || shape.rank() == 0 ||
-        reduce.axes != Axes{shape.rank() - 1}) {
-      return std::nullopt;
-    }
-    const Node* number = made_by<Convert>(unshaped(total->operands[0].value()));
-    if (number == nullptr) return std::nullopt;
-    const Node* predicate = made_by<P>(unshaped(number->operands[0].value()));
-    if (predicate == nullptr) return std::nullopt;
-    return std::pair(predicate, shape);
-  }
   bool is_literal_value(const Operand& operand, double value) const {
     const auto literal = fill_value(operand);
     return literal && literal->as_double() == value;
   }
-  // select(some NaN, NaN, select(some inf, inf, select(some finite, maximum of the finite, -inf)))
+  // Is it max(x, 0)?
+  bool is_positive_part(const Operand& operand, const Operand& x) const {
+    const Node* node = made_by<Maximum>(operand);
+    return node != nullptr && node->operands[0] == x && is_literal_value(node->operands[1], 0);
+  }
+  // select(is_finite(mark), select(mark > 0, maximum of the finite, -inf), mark), where mark is the
+  // sum over a row of select(is_finite(x), 1, max(x, 0)).
   std::optional<ValueId> row_maximum(const std::vector<Operand>& outer, const Shape& result) {
-    const double infinity = std::numeric_limits<double>::infinity();
-    const auto not_a_number = fill_value(outer[1]);
-    const Node* middle = made_by<Select>(outer[2]);
-    if (!not_a_number || !not_a_number->is_nan() || middle == nullptr) return std::nullopt;
-    const Node* inner = made_by<Select>(middle->operands[2]);
-    if (inner == nullptr || !is_literal_value(middle->operands[1], infinity) ||
-        !is_literal_value(inner->operands[2], -infinity) || inner->operands[1].is_literal()) {
+    const Operand& mark = outer[2];
+    const Node* finite = made_by<IsFinite>(outer[0]);
+    const Node* inner = made_by<Select>(outer[1]);
+    if (mark.is_literal() || finite == nullptr || !(finite->operands[0] == mark) ||
+        inner == nullptr || inner->operands[1].is_literal() ||
+        !is_literal_value(inner->operands[2], -std::numeric_limits<double>::infinity())) {
       return std::nullopt;
     }
-    const auto nan = some_in_row<Compare>(outer[0]);
-    const auto infinite = some_in_row<Compare>(middle->operands[0]);
-    const auto finite = some_in_row<IsFinite>(inner->operands[0]);
+    const Node* positive = made_by<Compare>(inner->operands[0]);
+    if (positive == nullptr || std::get<Compare>(positive->op).direction != Comparison::GT ||
+        !(positive->operands[0] == mark) || !is_literal_value(positive->operands[1], 0)) {
+      return std::nullopt;
+    }
+    const Node* total = made_by<Reduce>(unshaped(mark.value()));
     const Node* largest = made_by<Reduce>(unshaped(inner->operands[1].value()));
-    if (!nan || !infinite || !finite || largest == nullptr) return std::nullopt;
-    const auto& reduce = std::get<Reduce>(largest->op);
-    const Shape shape = builder_.type(largest->operands[0].value()).shape;
-    const Node* guard = node_of(unshaped(largest->operands[0].value()));
-    if (reduce.kind != Reduction::max || reduce.axes != Axes{shape.rank() - 1} ||
-        guard == nullptr || !guarded(*guard)) {
-      return std::nullopt;
-    }
-    const ValueId x = *guarded(*guard);
-    const auto tests = [&](const std::pair<const Node*, Shape>& test) {
-      return test.second[test.second.rank() - 1] == shape[shape.rank() - 1] &&
-             test.first->operands[0] == Operand(x);
+    if (total == nullptr || largest == nullptr) return std::nullopt;
+    const auto reduces_rows = [&](const Node& node, Reduction kind) {
+      const auto& reduce = std::get<Reduce>(node.op);
+      const std::int64_t rank = builder_.type(node.operands[0].value()).rank();
+      return reduce.kind == kind && reduce.axes == Axes{rank - 1};
     };
-    const auto& unequal = std::get<Compare>(nan->first->op);
-    const auto& equal = std::get<Compare>(infinite->first->op);
-    if (!tests(*nan) || !tests(*infinite) || !tests(*finite) ||
-        unequal.direction != Comparison::NE || !(nan->first->operands[1] == Operand(x)) ||
-        equal.direction != Comparison::EQ ||
-        !is_literal_value(infinite->first->operands[1], infinity)) {
+    const Shape shape = builder_.type(largest->operands[0].value()).shape;
+    const Shape summed = builder_.type(total->operands[0].value()).shape;
+    const Node* guard = node_of(unshaped(largest->operands[0].value()));
+    const Node* marks = made_by<Select>(unshaped(total->operands[0].value()));
+    if (!reduces_rows(*total, Reduction::sum) || !reduces_rows(*largest, Reduction::max) ||
+        summed[summed.rank() - 1] != shape[shape.rank() - 1] || guard == nullptr ||
+        !guarded(*guard) || marks == nullptr) {
       return std::nullopt;
     }
-    const ValueId rows = reshaped(x, shape);
+    const Operand x = *guarded(*guard);
+    const Node* finite_element = made_by<IsFinite>(marks->operands[0]);
+    if (finite_element == nullptr || !(finite_element->operands[0] == x) ||
+        !is_literal_value(marks->operands[1], 1) || !is_positive_part(marks->operands[2], x)) {
+      return std::nullopt;
+    }
+    const ValueId rows = reshaped(x.value(), shape);
     return reshaped(reduced(rows, {Reduction::max, {shape.rank() - 1}}), result);
   }
 
