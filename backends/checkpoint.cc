@@ -174,6 +174,7 @@ Safetensors to_safetensors(Checkpoint checkpoint) {
                       {"best_epoch", std::to_string(fit.best_epoch)},
                       {"stale_epochs", std::to_string(fit.stale_epochs)},
                       {"best_value", hexadecimal(fit.best_value)}};
+  if (checkpoint.ids) content.metadata.emplace("ids", std::to_string(*checkpoint.ids));
   for (std::size_t i = 0; i < checkpoint.parameters.size(); ++i) {
     const std::string& name = checkpoint.parameters[i].name;
     for (std::size_t k = 0; k < checkpoint.state_names.size(); ++k) {
@@ -212,6 +213,9 @@ Checkpoint to_checkpoint(Safetensors content) {
     const Tensor* input = content.find("input");
     if (input == nullptr || input->rank() == 0) bad("input", "the checkpoint has no such rows");
     checkpoint.input = *input;
+  }
+  if (content.metadata.contains("ids")) {
+    checkpoint.ids = number_of<std::int64_t>(content, "ids");
   }
   checkpoint.fit = fit_state(content);
   for (const NamedTensor& each : content.tensors) {

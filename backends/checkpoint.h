@@ -8,10 +8,11 @@
 // The metadata are "mulgrad.checkpoint" (the version, "1") and, as decimal text, "count", "seed",
 // "epochs_done", "rows", "best_epoch", "stale_epochs"; "best_value" as a C99 hexadecimal float;
 // "state", the names of the state, a line each; "program", the model as it predicts, in the text
-// form.
+// form; "ids", their number, where the input holds ids.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct Checkpoint {
   std::uint64_t seed = 0;                  // of the shuffles
   std::string program;                     // empty where no data had been seen
   Tensor input;                            // what the program takes: [0, ...] rows
+  std::optional<std::int64_t> ids;         // above the integers of the input, where they are ids
   FitState fit;
 };
 

@@ -1,10 +1,11 @@
 #include "backends/predictor.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "backends/checkpoint.h"
-#include "backends/dataset.h"
 #include "backends/row_parts.h"
 #include "core/text.h"
 #include "lowering/pipeline.h"
@@ -14,29 +15,8 @@ namespace mulgrad {
 struct Predictor::Impl {
   CpuFunction function;
   std::vector<Tensor> parameters;  // in the order of the function's inputs
+  std::optional<std::int64_t> ids;
 };
-
-Tensor predict_in_parts(CpuFunction& function, std::vector<Tensor> parameters,
-                        const Tensor& inputs) {
-  if (inputs.rank() == 0) {
-    throw Error(Category::shape_mismatch,
-                "found a tensor of rank 0, expected a first axis of rows");
-  }
-  std::vector<Tensor> arguments = std::move(parameters);
-  arguments.emplace_back();
-  std::vector<Tensor> parts;
-  in_parts(inputs.sizes()[0], kRowsPerRun, [&](std::span<const std::int64_t> rows) {
-    arguments.back() = take_rows(inputs, rows);
-    parts.push_back(std::move(function.run(arguments)[0]));
-  });
-  if (parts.size() == 1) return std::move(parts[0]);
-  std::vector<std::int64_t> sizes(parts[0].sizes().begin(), parts[0].sizes().end());
-  sizes[0] = inputs.sizes()[0];
-  Tensor result(parts[0].dtype(), std::move(sizes));
-  auto out = result.bytes().begin();
-  for (const Tensor& part : parts) out = std::ranges::copy(part.bytes(), out).out;
-  return result;
-}
 
 Predictor::Predictor(const std::string& checkpoint, const Target& target,
                      const CustomRegistry& customs) {
@@ -71,7 +51,8 @@ Predictor::Predictor(const std::string& checkpoint, const Target& target,
   }
   impl_ = std::make_unique<Impl>(
       Impl{{std::move(program), target, default_pipeline(target, Slot::forward)},
-           std::move(parameters)});
+           std::move(parameters),
+           content.ids});
 }
 
 Predictor::~Predictor() = default;
@@ -79,6 +60,7 @@ Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 
 Tensor Predictor::predict(const Tensor& inputs) {
+  expect_ids(inputs, impl_->ids);
   return predict_in_parts(impl_->function, impl_->parameters, inputs);
 }
 

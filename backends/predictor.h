@@ -23,7 +23,8 @@ class Predictor {
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
 
-  // The model's outputs for any number of rows; throws as Trainer::predict.
+  // The model's outputs for any number of rows. Throws invalid_data for an id outside the model's,
+  // and for inputs of another type what CpuFunction::run throws.
   Tensor predict(const Tensor& inputs);
 
  private:

@@ -1,14 +1,21 @@
-// Running a function over many rows a part at a time.
+// Checking many rows, and running a function over them a part at a time.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backends/cpu/session.h"
 
 namespace mulgrad {
+
+// Throws invalid_data naming the first row with an element that is not in [0, bound); integers
+// only.
+void expect_below(const Tensor& values, std::int64_t bound, const char* what);
+// The same of a model's inputs, where they are ids.
+void expect_ids(const Tensor& inputs, std::optional<std::int64_t> ids);
 
 // Rows that predictions run at a time: enough to keep products busy, few enough that temporaries
 // stay small.

@@ -23,24 +23,6 @@ Type batched(const Tensor& tensor) {
   return {tensor.dtype(), shape};
 }
 
-// Throws invalid_data naming the first row with an element that is not in [0, bound).
-void expect_below(const Tensor& values, std::int64_t bound, const char* what) {
-  const auto fits = [bound](std::int64_t value) { return value >= 0 && value < bound; };
-  // Every step comes here, so what data sets hold is looked at without a detour.
-  if (values.dtype() == DType::i32 && std::ranges::all_of(values.data<std::int32_t>(), fits))
-    return;
-  for (std::int64_t i = 0; i < values.elements(); ++i) {
-    const std::int64_t value = values.element(i).as_int();
-    if (fits(value)) continue;
-    const std::int64_t per_row = values.elements() / values.sizes()[0];
-    std::string place = "row " + std::to_string(i / per_row);
-    if (values.rank() > 1) place += ", position " + std::to_string(i % per_row);
-    throw Error(Category::invalid_data, place + ": found the " + what + " " +
-                                            std::to_string(value) + ", expected one in [0, " +
-                                            std::to_string(bound) + ")");
-  }
-}
-
 }  // namespace
 
 Trainer::Impl::Impl(Sequential m, Loss l, std::shared_ptr<const Optimizer> o, TrainerOptions t)
@@ -147,13 +129,8 @@ CpuFunction Trainer::Impl::function(Program program) const {
           CpuOptions{.pool = pool}};
 }
 
-void Trainer::Impl::check_ids(const Tensor& inputs) const {
-  const auto ids = model.ids();
-  if (ids && !is_float(inputs.dtype())) expect_below(inputs, *ids, "id");
-}
-
 void Trainer::Impl::check_data(const Dataset& data) const {
-  check_ids(data.inputs);
+  expect_ids(data.inputs, model.ids());
   if (compiled->classes > 0) expect_below(data.targets, compiled->classes, "label");
 }
 
@@ -231,7 +208,7 @@ double Trainer::step(const Dataset& batch) {
 
 Tensor Trainer::predict(const Tensor& inputs) {
   Impl& self = *impl_;
-  self.check_ids(inputs);
+  expect_ids(inputs, self.model.ids());
   if (!self.predictor) {
     self.predictor = self.function(self.prediction_program(inputs));
   }

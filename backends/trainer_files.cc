@@ -75,6 +75,7 @@ void Trainer::save(const std::string& path) {
   checkpoint.state = self.state();
   checkpoint.count = self.count();
   checkpoint.seed = self.options.seed;
+  checkpoint.ids = self.model.ids();
   checkpoint.fit = self.fit;
   if (self.prediction) {
     checkpoint.program = print(*self.prediction);

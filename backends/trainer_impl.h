@@ -51,7 +51,6 @@ struct Trainer::Impl {
   const Program& prediction_program(const Tensor& x);
   CpuFunction function(Program program) const;
   Program trace_prediction(const Tensor& x) const;
-  void check_ids(const Tensor& inputs) const;
   void check_data(const Dataset& data) const;
 
   // Of the parameters, in their order.

@@ -277,6 +277,21 @@ TEST(Predictor, FromACheckpoint_PredictsAsTheTrainer) {
   EXPECT_THAT(error.location(), HasSubstr(path + ":program:1:"));
 }
 
+TEST(Predictor, OfAModelThatTakesIds_RefusesThoseOutsideOfIts) {
+  const TemporaryFolder folder;
+  Trainer trainer(Sequential{Embedding(5, 4), Linear(4, 3)}, softmax_cross_entropy, AdamW({}));
+  const Tensor ids = Tensor::of<std::int32_t>({2, 3}, {0, 1, 2, 3, 4, 0});
+  trainer.step(make_dataset(ids, Tensor(DType::i32, {2, 3})));
+  trainer.save(folder.file("x"));
+  Predictor predictor(folder.file("x"));
+  EXPECT_EQ(predictor.predict(ids), trainer.predict(ids));
+  EXPECT_THAT(
+      [&] {
+        predictor.predict(Tensor::of<std::int32_t>({1, 2}, {0, 5}));
+      },
+      throws(Category::invalid_data, "row 0, position 1: found the id 5"));
+}
+
 // A child trains and saves in a loop; it is killed at any moment, and the next one resumes from
 // what it left. What is there is always whole: the state of a run without interruptions after as
 // many steps as the file says, never fewer than before.
