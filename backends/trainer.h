@@ -28,7 +28,7 @@ struct TrainerOptions {
   std::int64_t batch_size = 32;   // rows a step; the last batch of an epoch may be smaller
   std::uint64_t seed = 0;         // of the initial parameters and of every epoch's shuffle
   std::optional<double> clip_norm = std::nullopt;  // TrainingSpec::clip_norm; none: no clipping
-  int threads = 0;                // as CpuOptions::threads; results do not depend on it
+  int threads = 0;  // as CpuOptions::threads; results do not depend on it
 };
 
 // Which parameters early stopping leaves behind.
