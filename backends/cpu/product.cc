@@ -142,7 +142,7 @@ class Product {
     product.b = reinterpret_cast<const T*>(operands[1]);
     product.c = reinterpret_cast<T*>(results[0]);
     if (scaled_) product.scale *= *reinterpret_cast<const T*>(operands[2]);
-    if (parts_.count == 1) return run_part(product, 0);
+    if (parts_.count == 1) return batches_ == 1 ? run_one(product) : run_part(product, 0);
     const std::pair call(this,
                          &product);  // one reference, for which std::function allocates nothing
     pool_->run(static_cast<int>(parts_.count),
@@ -241,7 +241,7 @@ Kernel product_kernel(const ProductSpec& spec, std::shared_ptr<ThreadPool> pool)
         std::pair("the result's row stride", canonical.result.row_stride)}) {
     check_blas_size(name, size);
   }
-  if (route_of(canonical) == Route::blas) prepare_blas(pool->threads());
+  prepare_blas(pool->threads());
   if (spec.dtype == DType::f32) return Product<float>(canonical, std::move(pool));
   return Product<double>(canonical, std::move(pool));
 }

@@ -258,24 +258,28 @@ void tile_slice(const MatrixProduct<T>& p, T* scratch) {
   static constexpr auto kRow = rows<T>(std::make_integer_sequence<int, kRowVectors>());
   const std::int64_t lanes = lanes_of<T>();
   const std::int64_t width = (p.m == 1 ? kRowVectors : kTileVectors) * lanes;
+  const auto run = [&](const MatrixProduct<T>& panel, std::int64_t columns) HWY_ATTR {
+    if (p.m == 1) {
+      return kRow[static_cast<std::size_t>((columns + lanes - 1) / lanes - 1)](panel, columns);
+    }
+    tile_panel(panel, columns, columns == width ? kWhole : columns > lanes ? kWide : kNarrow);
+  };
   // Copying pays from some rows on.
   const bool packs = p.b_column != 1 || (p.m > 3 * kTileRows && p.n > lanes);
+  if (!packs && p.n <= width) return run(p, p.n);
+  MatrixProduct<T> panel = p;
   for (std::int64_t column = 0; column < p.n; column += width) {
     const std::int64_t columns = std::min(p.n - column, width);
-    MatrixProduct<T> panel = p;
-    panel.b += column * p.b_column;
-    panel.c += column;
+    panel.b = p.b + column * p.b_column;
+    panel.c = p.c + column;
     if (packs) {
       const std::int64_t stride = columns > lanes ? width : lanes;
+      panel.b_row = p.b_row;
       pack_panel(panel, columns, stride, scratch);
       panel.b = scratch;
       panel.b_row = stride;
     }
-    if (p.m == 1) {
-      kRow[static_cast<std::size_t>((columns + lanes - 1) / lanes - 1)](panel, columns);
-    } else {
-      tile_panel(panel, columns, columns == width ? kWhole : columns > lanes ? kWide : kNarrow);
-    }
+    run(panel, columns);
   }
 }
 
