@@ -35,7 +35,7 @@ constexpr std::int64_t kMostParts = 8;
 // Columns of parts come in multiples of this, so that tiles are whole.
 constexpr std::int64_t kPartColumns = 64;
 // Rows or columns that a part has at least: it packs the right side anew.
-constexpr std::int64_t kPartLength = 64;
+constexpr std::int64_t kPartLength = 100;
 
 double work_of(const ProductSpec& spec) {
   return static_cast<double>(spec.m) * static_cast<double>(spec.n) * static_cast<double>(spec.k);

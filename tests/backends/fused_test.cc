@@ -3,7 +3,6 @@
 #include "backends/cpu/fused.h"
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <cmath>
 #include <random>
@@ -11,6 +10,7 @@
 #include "backends/cpu/fused_update.h"
 #include "core/builder.h"
 #include "core/interpreter.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/near.h"
 #include "tests/support/op_cases.h"
 
@@ -19,6 +19,7 @@ namespace {
 
 using testing::near;
 using testing::Tolerance;
+using testing::with_each_instruction_set;
 
 std::vector<std::int64_t> sizes_of(const FusedLoop& loop, Extent extent) {
   const bool rows = extent == Extent::full || extent == Extent::column;
@@ -155,21 +156,6 @@ Tolerance tolerance_of(const Op& op, DType dtype) {
 const std::pair<std::int64_t, std::int64_t> kSpaces[] = {
     {0, 3},    {3, 0},    {1, 1},    {1, 10},   {4, 2},   {2, 1},    {128, 10}, {1000, 2},
     {3, 1000}, {1, 3000}, {3000, 1}, {2, 3000}, {37, 65}, {300, 17}, {5, 48}};
-
-// Calls body once for every instruction set of the machine.
-template <class F>
-void with_each_instruction_set(F body) {
-  const std::int64_t all = hwy::SupportedTargets();
-  for (const std::int64_t target : {HWY_AVX3, HWY_AVX2, HWY_SCALAR}) {
-    if (target != HWY_SCALAR && (all & target) == 0) continue;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 struct Sample {
   Op op;
