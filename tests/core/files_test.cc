@@ -318,7 +318,9 @@ TEST(Files, MutatedFiles_LoadOrThrow) {
   };
   std::int64_t loaded = 0;
   std::int64_t refused = 0;
-  for (const auto& [bytes, reader] : files) {
+  for (const auto& file : files) {
+    const std::string& bytes = file.first;
+    const Reader& reader = file.second;
     const auto attempt = [&](const std::string& mutant) {
       try {
         reader(mutant);
