@@ -1,6 +1,7 @@
 #include "backends/cpu/forms.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -52,6 +53,54 @@ std::optional<std::int64_t> shift_of(const Tensor& matrix) {
     }
   }
   return shift;
+}
+
+// Consecutive axes of the shape whose sizes multiply to the given ones, in order; what is left over
+// at the end, axes of size 1, goes to the last. Nothing where the shape has no such parts.
+std::optional<std::array<Axes, 3>> parts_of(const Shape& shape,
+                                            const std::array<std::int64_t, 3>& sizes) {
+  std::array<Axes, 3> parts;
+  std::int64_t axis = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::int64_t size = 1;
+    while (size < sizes[i] && axis < shape.rank()) {
+      size *= shape[axis].size();
+      parts[i].push_back(axis++);
+    }
+    if (size != sizes[i]) return std::nullopt;
+  }
+  for (; axis < shape.rank(); ++axis) {
+    if (shape[axis] != Dim(1)) return std::nullopt;
+    parts[2].push_back(axis);
+  }
+  return parts;
+}
+
+// Do the numbers, [rows, batch], hold batch - 1 exactly where row / block is the column? They may
+// be the product of (row / block, 1) and (1, batch - 1 - column).
+template <class T>
+bool is_block_mask(std::span<const T> numbers, std::int64_t block, std::int64_t batch) {
+  const T last = static_cast<T>(batch - 1);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    if ((numbers[i] == last) != (at / batch / block == at % batch)) return false;
+  }
+  return true;
+}
+template <class T>
+bool is_block_mask(std::span<const T> rows, std::span<const T> columns, std::int64_t block,
+                   std::int64_t batch) {
+  if (std::ssize(columns) != 2 * batch || rows.size() % 2 != 0) return false;
+  for (std::size_t i = 0; i < rows.size(); i += 2) {
+    const std::int64_t of = static_cast<std::int64_t>(i) / 2 / block;
+    if (rows[i] != static_cast<T>(of) || rows[i + 1] != 1) return false;
+  }
+  for (std::int64_t j = 0; j < batch; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    const auto below = static_cast<std::size_t>(batch + j);
+    if (columns[at] != 1 || columns[below] != static_cast<T>(batch - 1 - j)) return false;
+  }
+  return true;
 }
 
 // Whether a [n,1] constant picks one column.
@@ -244,12 +293,81 @@ class Forms {
       }
     }
     if (terms == 1 && has_kernels(dtype)) return reshaped(x, kept);
+    if (op.kind == Reduction::sum && op.axes == Axes{1}) {
+      if (const auto batched = product_of_blocks(x)) return reshaped(*batched, kept);
+    }
     const auto literal = fill_value(x);
     if (literal && has_kernels(dtype) && terms > 0 && op.kind == Reduction::sum) {
       const double total = literal->as_double() * static_cast<double>(terms);
       return builder_.add(Fill{Literal::from_double(dtype, total), kept}, {});
     }
     return builder_.add(op, {x});
+  }
+
+  bool masks_blocks(const Operand& numbers, std::int64_t block, std::int64_t batch) const {
+    if (numbers.is_literal() || !has_kernels(builder_.type(numbers.value()).dtype)) return false;
+    const auto constant = [&](const Operand& operand) -> const Tensor* {
+      const Node* node = made_by<Constant>(operand);
+      return node == nullptr ? nullptr : std::get<Constant>(node->op).value.get();
+    };
+    const Tensor* whole = constant(numbers);
+    const Node* product = made_by<DotGeneral>(numbers);
+    const bool is_product = product != nullptr && is_plain(std::get<DotGeneral>(product->op));
+    const Tensor* rows = is_product ? constant(product->operands[0]) : nullptr;
+    const Tensor* columns = is_product ? constant(product->operands[1]) : nullptr;
+    const auto holds = [&]<class T>(std::type_identity<T>) {
+      if (whole != nullptr) return is_block_mask(whole->data<T>(), block, batch);
+      return rows != nullptr && columns != nullptr &&
+             is_block_mask(rows->data<T>(), columns->data<T>(), block, batch);
+    };
+    const bool is_f32 = builder_.type(numbers.value()).dtype == DType::f32;
+    return is_f32 ? holds(std::type_identity<float>()) : holds(std::type_identity<double>());
+  }
+  // x is [batch * rows * columns, batch], and its sum over the last axis is asked for. Where x
+  // holds of a product [batch * rows, inner] by [inner, columns * batch] the blocks of equal
+  // batches, and zeros elsewhere, that is the product of each batch.
+  std::optional<ValueId> product_of_blocks(ValueId x) {
+    const Node* wanted = made_by<Select>(x);
+    if (wanted == nullptr || wanted->operands[1].is_literal() ||
+        !is_literal_value(wanted->operands[2], 0)) {
+      return std::nullopt;
+    }
+    const Node* equal = made_by<Compare>(wanted->operands[0]);
+    const Node* all = made_by<DotGeneral>(unshaped(wanted->operands[1].value()));
+    const Shape shape = builder_.type(x).shape;
+    if (equal == nullptr || std::get<Compare>(equal->op).direction != Comparison::EQ ||
+        all == nullptr || !is_plain(std::get<DotGeneral>(all->op)) || shape.elements() == Dim(0)) {
+      return std::nullopt;
+    }
+    const ValueId left = all->operands[0].value();
+    const ValueId right = all->operands[1].value();
+    const DType dtype = std::get<DotGeneral>(all->op).dtype;
+    const std::int64_t batch = shape[1].size();
+    const std::int64_t rows = builder_.type(left).shape[0].size() / batch;
+    const std::int64_t inner = builder_.type(left).shape[1].size();
+    const std::int64_t columns = builder_.type(right).shape[1].size() / batch;
+    const std::int64_t block = rows * columns;
+    if (inner == 0 || Dim(batch * block) != shape[0] ||
+        !is_literal_value(equal->operands[1], static_cast<double>(batch - 1)) ||
+        !masks_blocks(equal->operands[0], block, batch)) {
+      return std::nullopt;
+    }
+    // With the axes that lie behind the reshapes, transposes among them can be read through.
+    const ValueId lhs = unshaped(left);
+    const ValueId rhs = unshaped(right);
+    const auto a = parts_of(builder_.type(lhs).shape, {batch, rows, inner});
+    const auto b = parts_of(builder_.type(rhs).shape, {inner, columns, batch});
+    if (a && b && sizes_of(lhs, (*a)[0]) == sizes_of(rhs, (*b)[2]) &&
+        sizes_of(lhs, (*a)[2]) == sizes_of(rhs, (*b)[0])) {
+      return product(lhs, rhs, {(*a)[0], (*b)[2], (*a)[2], (*b)[0], dtype});
+    }
+    return product(reshaped(left, {batch, rows, inner}), reshaped(right, {inner, columns, batch}),
+                   {{0}, {2}, {2}, {0}, dtype});
+  }
+  Shape sizes_of(ValueId x, const Axes& axes) const {
+    Shape result;
+    for (const std::int64_t axis : axes) result.push_back(builder_.type(x).shape[axis]);
+    return result;
   }
 
   ValueId mean_of(ValueId x, const Mean& op, const Shape& result) {

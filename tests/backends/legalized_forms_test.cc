@@ -12,6 +12,15 @@
 namespace mulgrad {
 namespace {
 
+// All but reshapes.
+std::vector<std::string> ops_of(const Program& program) {
+  std::vector<std::string> ops;
+  for (const Node& node : program.nodes()) {
+    if (!std::holds_alternative<Reshape>(node.op)) ops.emplace_back(info(node.op).name);
+  }
+  return ops;
+}
+
 TEST(LegalizedForms, Maxima_AreOneReductionAgain) {
   struct Case {
     Shape shape;
@@ -28,14 +37,59 @@ TEST(LegalizedForms, Maxima_AreOneReductionAgain) {
       const Program lowered =
           run_passes(source, Slot::forward, default_pipeline(target, Slot::forward)).program;
       const Program found = cpu::kernel_forms(lowered);
-      std::vector<std::string> ops;
-      for (const Node& node : found.nodes()) {
-        if (!std::holds_alternative<Reshape>(node.op)) ops.emplace_back(info(node.op).name);
-      }
-      EXPECT_THAT(ops, ::testing::ElementsAre("Reduce")) << print(found);
+      EXPECT_THAT(ops_of(found), ::testing::ElementsAre("Reduce")) << print(found);
       EXPECT_TRUE(testing::same_values(source, found, {.sign_of_zero = true}));
     }
   }
+}
+
+// The masked block products of matmul_only cost nothing here.
+TEST(LegalizedForms, BlockProducts_AreProductsByBatchAgain) {
+  struct Case {
+    Shape lhs;
+    Shape rhs;
+    DotGeneral op;
+    std::size_t nodes;  // without reshapes
+  };
+  const auto f = DType::f32;
+  const std::vector<Case> cases{
+      {{5, 2, 3}, {5, 3, 4}, {{0}, {0}, {2}, {1}, f}, 1},
+      {{2, 3, 4, 5}, {2, 3, 6, 5}, {{0, 1}, {0, 1}, {3}, {3}, f}, 1},
+      {{2, 4, 3, 5}, {2, 6, 3, 5}, {{0, 2}, {0, 2}, {3}, {3}, f}, 1},
+      {{64, 40, 2}, {64, 2, 40}, {{0}, {0}, {2}, {1}, f}, 1},  // the mask is too large to fold
+      {{3, 2, 1}, {3, 1, 4}, {{0}, {0}, {2}, {1}, f}, 1},
+      {{2, 3, 2, 5}, {3, 2, 5, 4}, {{0, 1}, {1, 0}, {3}, {2}, f}, 2},
+  };
+  const Target target = Target::matmul_only();
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.lhs.to_string() + " by " + test.rhs.to_string());
+    Builder b;
+    const Var lhs(b, b.input("lhs", {f, test.lhs}));
+    const Var rhs(b, b.input("rhs", {f, test.rhs}));
+    b.output("y", dot_general(lhs, rhs, test.op).id());
+    const Program source = b.finish();
+    const Program lowered =
+        run_passes(source, Slot::forward, default_pipeline(target, Slot::forward)).program;
+    const Program found = cpu::kernel_forms(lowered);
+    EXPECT_LE(ops_of(found).size(), test.nodes) << print(found);
+    EXPECT_THAT(ops_of(found), ::testing::Contains("DotGeneral"));
+    EXPECT_THAT(ops_of(found), ::testing::Not(::testing::Contains("Select")));
+    EXPECT_TRUE(testing::same_values(source, found, {.sign_of_zero = true}));
+  }
+}
+
+// Another mask selects other products: then nothing is known.
+TEST(LegalizedForms, OtherMask_StaysAMask) {
+  Builder b;
+  const Var lhs(b, b.input("lhs", {DType::f32, {4, 3}}));
+  const Var rhs(b, b.input("rhs", {DType::f32, {3, 2}}));
+  const Var mask = constant(b, Tensor::of<float>({4, 2}, {1, 0, 1, 0, 0, 1, 1, 0}));
+  const Var wanted = select(compare(Comparison::EQ, mask, 1), matmul(lhs, rhs), 0);
+  b.output("y", sum(wanted, {1}).id());
+  const Program source = b.finish();
+  const Program found = cpu::kernel_forms(source);
+  EXPECT_THAT(ops_of(found), ::testing::Contains("Select"));
+  EXPECT_TRUE(testing::same_values(source, found, {}));
 }
 
 }  // namespace
