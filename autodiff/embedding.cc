@@ -23,7 +23,8 @@ Embedding::Embedding(std::int64_t ids, std::int64_t width, DType dtype)
 std::vector<Parameter> Embedding::parameters() const { return table(ids_, width_, dtype_); }
 
 Var Embedding::emit(Var x, std::span<const Var> parameters, const LayerContext&) const {
-  const Var rows = matmul(one_hot("Embedding", x, ids_, dtype_), parameters[0]);
+  const Var one_hot = convert(is_id("Embedding", x, ids_, dtype_), dtype_);
+  const Var rows = matmul(one_hot, parameters[0]);
   Shape result = x.shape();
   result.push_back(width_);
   return reshape(rows, result);

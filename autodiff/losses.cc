@@ -67,8 +67,8 @@ Var softmax_cross_entropy(Var logits, Var labels) {
   const Var log_total = log(sum(exp(z), {kClasses}, KeepDims::yes));  // [B,1], as all that follow
 
   const Var is_label =
-      one_hot("softmax_cross_entropy", labels, logits.shape()[kClasses], logits.dtype());
-  const Var picked = sum(is_label * z, {kClasses}, KeepDims::yes);
+      is_id("softmax_cross_entropy", labels, logits.shape()[kClasses], logits.dtype());
+  const Var picked = sum(select(is_label, z, 0), {kClasses}, KeepDims::yes);
   return mean(log_total - picked);
 }
 

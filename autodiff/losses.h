@@ -18,10 +18,10 @@ Var log_softmax(Var x, std::int64_t axis);
 // logits: float [...,C], labels: integer [...] in 0 .. C-1, so [B,C] and [B], or [B,T,C] and [B,T];
 // a row is what stands on the last axis, and B may be symbolic. Labels are compared as floats with
 // 0 .. C-1, so that only a convert sees an integer; a label out of range selects nothing and must
-// be refused where data is read. The label's logit is picked by a product with 0 and 1, so an
-// infinite logit makes the loss NaN. With no rows the loss is NaN. Throws shape_mismatch or
-// symbolic_shape_mismatch for logits of rank below 2, labels that are not one per row, no class, or
-// more classes than floats can count; dtype_mismatch for other dtypes.
+// be refused where data is read. The label's logit is selected, so -inf takes a class away that is
+// not the label's. With no rows the loss is NaN. Throws shape_mismatch or symbolic_shape_mismatch
+// for logits of rank below 2, labels that are not one per row, no class, or more classes than
+// floats can count; dtype_mismatch for other dtypes.
 Var softmax_cross_entropy(Var logits, Var labels);
 
 // The mean over all elements of (prediction - target)^2, of rank 0. Both have one float type: a

@@ -21,7 +21,7 @@ Var like_rows_of(const Shape& shape, Var rows) {
   return reshape(rows, result);
 }
 
-Var one_hot(const char* where, Var ids, const Dim& n, DType dtype) {
+Var is_id(const char* where, Var ids, const Dim& n, DType dtype) {
   if (!is_integer(ids.dtype())) {
     throw Error(Category::dtype_mismatch, std::string(where) + ": found dtype " +
                                               std::string(to_string(ids.dtype())) +
@@ -35,7 +35,7 @@ Var one_hot(const char* where, Var ids, const Dim& n, DType dtype) {
   }
   const Var id = reshape(convert(ids, counting), {ids.shape().elements(), 1});
   const Var classes = iota(ids.builder(), counting, {1, n}, 1);
-  return convert(compare(Comparison::EQ, id, classes), dtype);
+  return compare(Comparison::EQ, id, classes);
 }
 
 }  // namespace mulgrad

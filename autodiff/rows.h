@@ -13,10 +13,10 @@ Var as_rows(const char* where, Var x);
 // rows [rows, n] as [leading..., n], where all but the last size of `shape` are the leading ones.
 Var like_rows_of(const Shape& shape, Var rows);
 
-// [rows, n] of `dtype` from ids, in row-major order: 1 at the column of the id, 0 elsewhere, so all
-// 0 for an id that is not in 0 .. n-1. Ids are converted and compared as floats, so that only a
+// i1 [rows, n] from ids, in row-major order: is the column's number the id? Nowhere for an id that
+// is not in 0 .. n-1. Both are compared as floats, those that count for `dtype`, so that only a
 // convert sees an integer. Throws shape_mismatch naming `where` unless floats can count to n >= 1,
 // dtype_mismatch for ids that are no integers.
-Var one_hot(const char* where, Var ids, const Dim& n, DType dtype);
+Var is_id(const char* where, Var ids, const Dim& n, DType dtype);
 
 }  // namespace mulgrad

@@ -173,6 +173,13 @@ TEST(SoftmaxCrossEntropy, Integers_OnlyMeetAConvert) {
   }
 }
 
+TEST(SoftmaxCrossEntropy, ClassTakenAwayByMinusInfinity_LeavesTheOthers) {
+  const std::vector<Tensor> in = {Tensor::of<double>({1, 3}, {1, -kInfinity, 1}),
+                                  Tensor::of<std::int32_t>({1}, {2})};
+  const Program program = trace(softmax_cross_entropy, in[0].type(), in[1].type());
+  EXPECT_NEAR(interpret(program, in)[0].data<double>()[0], std::log(2.0), 1e-15);
+}
+
 TEST(SoftmaxCrossEntropy, NoRows_IsNaN) {
   const std::vector<Tensor> in = {Tensor(DType::f32, {0, 3}), Tensor(DType::i32, {0})};
   const Program program = trace(softmax_cross_entropy, in[0].type(), in[1].type());

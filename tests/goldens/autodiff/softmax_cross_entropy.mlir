@@ -12,12 +12,11 @@ module @main attributes {mulgrad.form = "native"} {
     %9 = stablehlo.reshape %8 : (tensor<[B]xf32>) -> tensor<[B]x1xf32>
     %10 = stablehlo.iota dim = 1 : tensor<1x10xf32>
     %11 = stablehlo.compare EQ, %9, %10, FLOAT : (tensor<[B]x1xf32>, tensor<1x10xf32>) -> tensor<[B]x10xi1>
-    %12 = stablehlo.convert %11 : (tensor<[B]x10xi1>) -> tensor<[B]x10xf32>
-    %13 = stablehlo.multiply %12, %3 : tensor<[B]x10xf32>
-    %14 = stablehlo.reduce(%13) applies stablehlo.add across dimensions = [1] : (tensor<[B]x10xf32>) -> tensor<[B]xf32>
-    %15 = stablehlo.reshape %14 : (tensor<[B]xf32>) -> tensor<[B]x1xf32>
-    %16 = stablehlo.subtract %7, %15 : tensor<[B]x1xf32>
-    %17 = mulgrad.mean %16 across dimensions = [0, 1] : (tensor<[B]x1xf32>) -> tensor<f32>
-    return %17 : tensor<f32>
+    %12 = stablehlo.select %11, %3, 0.0e+00 : tensor<[B]x10xi1>, tensor<[B]x10xf32>
+    %13 = stablehlo.reduce(%12) applies stablehlo.add across dimensions = [1] : (tensor<[B]x10xf32>) -> tensor<[B]xf32>
+    %14 = stablehlo.reshape %13 : (tensor<[B]xf32>) -> tensor<[B]x1xf32>
+    %15 = stablehlo.subtract %7, %14 : tensor<[B]x1xf32>
+    %16 = mulgrad.mean %15 across dimensions = [0, 1] : (tensor<[B]x1xf32>) -> tensor<f32>
+    return %16 : tensor<f32>
   }
 }
