@@ -42,6 +42,7 @@ TrainingSpec digits_spec() {
     for (const Parameter& parameter : model.parameters()) parameters.push_back(in[parameter.name]);
     return softmax_cross_entropy(model.forward(in["x"], parameters), in["labels"]);
   };
+  spec.clip_norm = 0.5;
   return with_optimizer(std::move(spec),
                         std::make_shared<SGD>(SGD::Settings{.rate = 0.05, .momentum = 0.9}));
 }
