@@ -486,7 +486,7 @@ class Planner {
       flops +=
           step.extent == Extent::full || member.from == Extent::full ? group.space.elements : 0;
       if (std::holds_alternative<BroadcastInDim>(n.op)) {
-        if (!is_read_elsewhere(member.node)) {
+        if (!is_read_elsewhere(member.node) && !is_reduced(member.node, group)) {
           values.push_back(step.arguments[0]);
           continue;
         }
@@ -514,6 +514,15 @@ class Planner {
     const std::vector<Buffer> made = builder_.call(std::move(call));
     for (std::size_t i = 0; i < made.size(); ++i) buffers_[at(results_[i])] = made[i];
     results_.clear();
+  }
+
+  // Is the value reduced within the group? Then it must have all its elements.
+  bool is_reduced(std::int64_t index, const Group& group) const {
+    return std::ranges::any_of(group.members, [&](const GroupMember& member) {
+      const Node& n = node(member.node);
+      return std::holds_alternative<Reduce>(n.op) &&
+             behind(n.operands[0].value()) == ValueId::node(index);
+    });
   }
 
   // Where nothing in the group says how long a row is, as long as the innermost axis.
