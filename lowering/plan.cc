@@ -20,6 +20,8 @@ void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
 }
 
+using ArenaBlock = PlanBuilder::Block;
+
 // Hands out offsets, the smallest gap that fits first; grows at the end.
 class Space {
  public:
@@ -70,6 +72,71 @@ class Space {
   std::set<std::pair<std::size_t, std::size_t>> by_size_;
   std::size_t end_ = 0;
 };
+
+// The blocks that end with each call; those that outlive all calls are in none.
+std::vector<std::vector<std::size_t>> ends_by_call(std::span<const ArenaBlock> blocks,
+                                                   std::size_t calls) {
+  std::vector<std::vector<std::size_t>> ends(calls);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto last = static_cast<std::size_t>(blocks[i].last);
+    if (last < calls) ends[last].push_back(i);
+  }
+  return ends;
+}
+
+std::size_t most_live(std::span<const ArenaBlock> blocks, std::size_t calls) {
+  const auto ends = ends_by_call(blocks, calls);
+  std::size_t live = 0;
+  std::size_t most = 0;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < calls; ++i) {
+    for (; next < blocks.size() && blocks[next].first == static_cast<std::int64_t>(i); ++next) {
+      live += blocks[next].bytes;
+    }
+    most = std::max(most, live);
+    for (const std::size_t block : ends[i]) live -= blocks[block].bytes;
+  }
+  return most;
+}
+
+// In the order in which they are needed, each into the smallest gap that there is then.
+std::size_t place_in_order(std::span<ArenaBlock> blocks, std::size_t calls) {
+  const auto ends = ends_by_call(blocks, calls);
+  Space space;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < calls; ++i) {
+    for (; next < blocks.size() && blocks[next].first == static_cast<std::int64_t>(i); ++next) {
+      blocks[next].offset = space.take(blocks[next].bytes);
+    }
+    for (const std::size_t block : ends[i]) {
+      space.give_back(blocks[block].offset, blocks[block].bytes);
+    }
+  }
+  return space.end();
+}
+
+// The largest first, each as far down as those placed before it allow.
+std::size_t place_by_size(std::span<ArenaBlock> blocks) {
+  std::vector<ArenaBlock*> order;
+  for (ArenaBlock& block : blocks) order.push_back(&block);
+  std::ranges::stable_sort(order, std::greater<>(), [](const ArenaBlock* b) { return b->bytes; });
+  std::vector<const ArenaBlock*> placed;  // by offset
+  std::size_t end = 0;
+  for (ArenaBlock* block : order) {
+    std::size_t offset = 0;
+    for (const ArenaBlock* other : placed) {
+      if (other->last < block->first || block->last < other->first) continue;
+      if (offset + block->bytes <= other->offset) break;
+      offset = std::max(offset, other->offset + other->bytes);
+    }
+    block->offset = offset;
+    end = std::max(end, offset + block->bytes);
+    placed.insert(
+        std::ranges::upper_bound(placed, offset, {}, [](const ArenaBlock* b) { return b->offset; }),
+        block);
+  }
+  return end;
+}
 
 }  // namespace
 
@@ -298,56 +365,64 @@ void PlanBuilder::copy_what_is_still_read() {
   }
 }
 
-// Returns the end of the arena.
-std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_bytes) {
-  Space space;
-  std::vector<bool> taken_over(entries_.size());
-  std::size_t live = 0;
+// Blocks for the temporaries; results that take over a dying operand share its block.
+std::vector<PlanBuilder::Block> PlanBuilder::make_blocks() {
+  std::vector<Block> blocks;
+  const auto own = [&](Buffer buffer) { return entry(buffer).memory.data() == nullptr; };
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     const auto now = static_cast<std::int64_t>(i);
-    const auto dies_here = [&](Buffer buffer) {
-      const Entry& operand = entry(buffer);
-      return operand.kind == Kind::temporary && operand.memory.data() == nullptr &&
-             operand.last_use == now && operand.producer < now &&
-             !taken_over[static_cast<std::size_t>(buffer.index)];
-    };
     const KernelCall& call = calls_[i];
-    const auto place = [&](Entry& result, const KernelResult& made) {
-      const Buffer* reused = made.changes ? &*made.changes : nullptr;
+    for (std::size_t k = 0; k < results_[i].size(); ++k) {
+      if (!own(results_[i][k])) continue;
+      Entry& result = entry(results_[i][k]);
+      const KernelResult& made = call.results[k];
+      std::int32_t block = made.changes ? entry(*made.changes).block : -1;
       for (const std::int32_t operand : made.may_overlay) {
-        const Buffer& over = call.operands[static_cast<std::size_t>(operand)];
-        if (reused == nullptr && dies_here(over) && entry(over).bytes == result.bytes &&
-            may_lie_over(result, over)) {
-          reused = &over;
+        const Buffer over = call.operands[static_cast<std::size_t>(operand)];
+        const Entry& dying = entry(over);
+        // A block that another result of this call took over lives on.
+        const bool dies = dying.kind == Kind::temporary && own(over) && dying.last_use == now &&
+                          dying.producer < now &&
+                          blocks[static_cast<std::size_t>(dying.block)].last == now;
+        if (block < 0 && dies && dying.bytes == result.bytes && may_lie_over(result, over)) {
+          block = dying.block;
         }
       }
-      if (reused != nullptr) {
-        result.offset = entry(*reused).offset;
-        taken_over[static_cast<std::size_t>(reused->index)] = true;
-        return;
+      if (block < 0) {
+        block = static_cast<std::int32_t>(blocks.size());
+        blocks.push_back({aligned(result.bytes), now, now, 0});
       }
-      result.offset = base + space.take(aligned(result.bytes));
-      live += aligned(result.bytes);
-      live_bytes = std::max(live_bytes, live);
-    };
-    for (std::size_t k = 0; k < results_[i].size(); ++k) {
-      Entry& result = entry(results_[i][k]);
-      if (result.memory.data() == nullptr) place(result, call.results[k]);
-    }
-    const auto release = [&](Buffer buffer) {
-      const Entry& dead = entry(buffer);
-      taken_over[static_cast<std::size_t>(buffer.index)] = true;  // a repeated operand dies once
-      space.give_back(dead.offset - base, aligned(dead.bytes));
-      live -= aligned(dead.bytes);
-    };
-    for (const Buffer operand : call.operands) {
-      if (dies_here(operand)) release(operand);
-    }
-    for (const Buffer result : results_[i]) {  // one that nothing reads
-      if (entry(result).memory.data() == nullptr && entry(result).last_use == now) release(result);
+      result.block = block;
+      Block& taken = blocks[static_cast<std::size_t>(block)];
+      // A result that nothing reads lives as long as the call; so that no other takes the block
+      // over, it counts as living on where the block is shared.
+      taken.last = std::max(result.last_use, taken.first == now ? now : now + 1);
     }
   }
-  return base + space.end();
+  return blocks;
+}
+
+// Returns the end of the arena.
+std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_bytes) {
+  // Beyond this many blocks the better packing, which compares each with each, takes too long.
+  constexpr std::size_t kMostPacked = 2048;
+  std::vector<Block> blocks = make_blocks();
+  live_bytes = most_live(blocks, calls_.size());
+  std::size_t end = place_in_order(blocks, calls_.size());
+  if (end > live_bytes && blocks.size() <= kMostPacked) {
+    std::vector<Block> packed = blocks;
+    const std::size_t packed_end = place_by_size(packed);
+    if (packed_end < end) {
+      end = packed_end;
+      blocks = std::move(packed);
+    }
+  }
+  for (Entry& entry : entries_) {
+    if (entry.block >= 0) {
+      entry.offset = base + blocks[static_cast<std::size_t>(entry.block)].offset;
+    }
+  }
+  return base + end;
 }
 
 Plan PlanBuilder::finish() {

@@ -160,6 +160,14 @@ class PlanBuilder {
 
   Plan finish();
 
+  // A part of the arena, and the calls from the first that needs it to the last.
+  struct Block {
+    std::size_t bytes;
+    std::int64_t first;
+    std::int64_t last;
+    std::size_t offset;
+  };
+
  private:
   enum class Kind : std::uint8_t { input, bound, external, constant, temporary };
   struct Entry {
@@ -170,6 +178,7 @@ class PlanBuilder {
     std::int32_t result = 0;     // and which of its results
     std::int64_t last_use = -1;  // index of the last call that reads it; kForever for outputs
     std::size_t offset = 0;
+    std::int32_t block = -1;  // temporaries in the arena: the block that they lie in
   };
   struct Commit {
     Buffer value;
@@ -184,6 +193,7 @@ class PlanBuilder {
   bool may_lie_over(const Entry& value, Buffer target) const;
   void place_commits();
   void copy_what_is_still_read();
+  std::vector<Block> make_blocks();
   std::size_t place_temporaries(std::size_t base, std::size_t& live_bytes);
 
   std::vector<Entry> entries_;
