@@ -50,22 +50,18 @@ Shape followed_by(Shape shape, std::int64_t rows, std::int64_t columns) {
   return shape;
 }
 
-// Row i of the [n, rows, columns] tensor, as a matrix.
-Var matrix_at(Var x, std::int64_t i) {
-  const Shape shape = x.shape();  // a copy: the slice makes the builder's nodes move
-  return reshape(slice(x, {i, 0, 0}, {i + 1, shape[1], shape[2]}), {shape[1], shape[2]});
-}
-
-// [batch, rows, inner] by [batch, inner, columns], one by one.
-Var product_of_slices(Var lhs, Var rhs) {
-  const std::int64_t batch = lhs.shape()[0].size();
-  const Dim rows = lhs.shape()[1];
-  const Dim columns = rhs.shape()[2];
+// [batch * rows, inner] by [batch * inner, columns], one by one, below each other.
+Var product_of_slices(Var lhs, Var rhs, std::int64_t batch) {
+  const auto part = [batch](Var x, std::int64_t i) {
+    const Dim width = x.shape()[1];
+    const std::int64_t height = x.shape()[0].size() / batch;
+    return slice(x, {i * height, 0}, {(i + 1) * height, width});
+  };
   std::vector<Var> products;
   for (std::int64_t i = 0; i < batch; ++i) {
-    const Var left = matrix_at(lhs, i);
-    const Var right = matrix_at(rhs, i);
-    products.push_back(reshape(matmul(left, right), {1, rows, columns}));
+    const Var left = part(lhs, i);
+    const Var right = part(rhs, i);
+    products.push_back(matmul(left, right));
   }
   return concatenate(products, 0);
 }
@@ -211,9 +207,9 @@ Var dot(DotRoute route, Var lhs, Var rhs, const DotGeneral& op, const Shape& res
       return dot_general(left, right, {leading, leading, {first + 1}, {first}, dtype});
     }
     if (route == DotRoute::slices) {
-      const Var left = reshape(lhs, {batch, rows, inner});
-      const Var right = reshape(rhs, {batch, inner, columns});
-      return product_of_slices(left, right);
+      const Var left = reshape(lhs, {batch * rows, inner});
+      const Var right = reshape(rhs, {batch * inner, columns});
+      return product_of_slices(left, right, batch);
     }
     if (route == DotRoute::blocks) {
       const Var left = reshape(lhs, {batch, rows, inner});
