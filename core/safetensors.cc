@@ -65,8 +65,10 @@ Json parse_header(std::string_view text) {
     Json header = Json::parse(text, check);
     if (!header.is_object()) bad("the header is no JSON object");
     return header;
-  } catch (const Json::exception& error) {
-    bad(std::string("the header is no JSON: ") + error.what());
+  } catch (const Json::parse_error& error) {
+    bad("the header is no JSON: its byte " + std::to_string(error.byte) + " fits none");
+  } catch (const Json::exception&) {
+    bad("the header is no JSON: it has a number beyond all ranges");
   }
 }
 
@@ -248,9 +250,8 @@ std::string write_safetensors(const Safetensors& content) {
   std::string text;
   try {
     text = header.dump();
-  } catch (const Json::exception& error) {
-    throw Error(Category::invalid_argument,
-                std::string("found a name or metadata that is no UTF-8: ") + error.what());
+  } catch (const Json::exception&) {
+    throw Error(Category::invalid_argument, "found a name or metadata that is no UTF-8");
   }
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
 
