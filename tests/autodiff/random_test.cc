@@ -155,9 +155,10 @@ TEST(Normal, ManyDraws_HaveTheRightMoments) {
 TEST(Random, ArgumentOutOfItsDomain_Throws) {
   EXPECT_THAT([] { RandomStream(0, 0).below(0); },
               throws(Category::invalid_argument, "found bound 0"));
-  for (const auto& [input, count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {-1, 1}, {std::int64_t{1} << 21, 1}, {0, -1}, {0, std::int64_t{1} << 40}}) {
-    EXPECT_THAT([&] { step_stream(input, count); },
+  const std::pair<std::int64_t, std::int64_t> inputs_and_counts[] = {
+      {-1, 1}, {std::int64_t{1} << 21, 1}, {0, -1}, {0, std::int64_t{1} << 40}};
+  for (const auto& bad : inputs_and_counts) {
+    EXPECT_THAT([&] { step_stream(bad.first, bad.second); },
                 throws(Category::invalid_argument, "expected ones below 2^21 and 2^40"));
   }
   EXPECT_THAT([] { shuffled(-1, 0, 0); },
