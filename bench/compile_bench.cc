@@ -5,6 +5,7 @@
 #include "autodiff/layers.h"
 #include "autodiff/losses.h"
 #include "backends/cpu/session.h"
+#include "bench/models.h"
 #include "lowering/pipeline.h"
 
 namespace mulgrad {
@@ -19,6 +20,12 @@ struct Model {
 Model mlp() {
   return {Sequential{Linear(784, 512), ReLU(), Linear(512, 512), ReLU(), Linear(512, 10)},
           {{"x", {DType::f32, {128, 784}}}, {"y", {DType::i32, {128}}}}};
+}
+
+Model transformer() {
+  const bench::TransformerSizes sizes;
+  const Type places{DType::i32, {sizes.batch, sizes.context}};
+  return {bench::char_transformer(sizes), {{"x", places}, {"y", places}}};
 }
 
 TrainingSpec spec(const Model& model) {
@@ -86,7 +93,8 @@ const bool registered = [] {
     std::string name;
     Model (*make)();
   };
-  for (const auto& [name, model] : {Named{"784-512-512-10 B128", mlp}}) {
+  for (const auto& [name, model] :
+       {Named{"784-512-512-10 B128", mlp}, Named{"char L4 d128 h4 T64 B12 V65", transformer}}) {
     benchmark::RegisterBenchmark(("trace/" + name).c_str(), trace, model);
     benchmark::RegisterBenchmark(("trace and derive/" + name).c_str(), trace_and_derive, model);
     for (const auto target : {Target::cpu, Target::matmul_only}) {

@@ -131,7 +131,7 @@ void HandWritten::update(Weights& weights) const {
   }
 }
 
-TransformerProducts::TransformerProducts(const Sizes& sizes)
+TransformerProducts::TransformerProducts(const TransformerSizes& sizes)
     : sizes_(sizes), rows_(sizes.batch * sizes.context) {
   const auto filled = [](std::int64_t size) {
     return std::vector<float>(static_cast<std::size_t>(size), 0.01F);

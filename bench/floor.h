@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "bench/models.h"
 #include "core/tensor.h"
 
 namespace mulgrad::bench {
@@ -52,10 +53,7 @@ class HandWritten {
 // mixture, one to join the heads, two around the GELU; and the head. The embedding is a lookup.
 class TransformerProducts {
  public:
-  struct Sizes {
-    std::int64_t layers, width, heads, context, batch, vocabulary;
-  };
-  explicit TransformerProducts(const Sizes& sizes);
+  explicit TransformerProducts(const TransformerSizes& sizes);
   void step();
 
  private:
@@ -71,7 +69,7 @@ class TransformerProducts {
   void attention(Block& block) const;
   void attention_backward(const Block& block);
 
-  Sizes sizes_;
+  TransformerSizes sizes_;
   std::int64_t rows_;
   std::vector<Block> blocks_;
   std::vector<float> head_, x_, logits_;

@@ -18,6 +18,7 @@
 #include "autodiff/random.h"
 #include "backends/trainer.h"
 #include "bench/floor.h"
+#include "bench/models.h"
 #include "bench/turns.h"
 
 namespace mulgrad::bench {
@@ -68,24 +69,17 @@ Row network(std::vector<std::int64_t> widths, std::int64_t rows, Rule rule) {
           make_dataset(std::move(inputs), std::move(labels)), rule, std::move(widths)};
 }
 
-constexpr TransformerProducts::Sizes kTransformer{4, 128, 4, 64, 12, 65};
-
 Row transformer() {
-  const auto [layers, width, heads, context, rows, vocabulary] = kTransformer;
-  std::vector<std::shared_ptr<const Layer>> parts{
-      std::make_shared<const Embedding>(vocabulary, width),
-      std::make_shared<const PositionEmbedding>(context, width)};
-  for (std::int64_t i = 0; i < layers; ++i) {
-    parts.push_back(
-        std::make_shared<const Sequential>(transformer_block(width, heads, AttentionMask::causal)));
-  }
-  parts.push_back(std::make_shared<const LayerNorm>(width));
-  parts.push_back(std::make_shared<const Linear>(width, vocabulary));
+  const TransformerSizes sizes;
   RandomStream random(1, 0);
-  Tensor ids = Tensor::of({rows, context}, random_ids(rows * context, vocabulary, random));
-  Tensor labels = Tensor::of({rows, context}, random_ids(rows * context, vocabulary, random));
+  const auto random_places = [&] {
+    return Tensor::of({sizes.batch, sizes.context},
+                      random_ids(sizes.batch * sizes.context, sizes.vocabulary, random));
+  };
+  Tensor ids = random_places();
+  Tensor labels = random_places();
   return {"char L4 d128 h4 T64 B12 V65 AdamW",
-          Sequential(std::move(parts)),
+          char_transformer(sizes),
           make_dataset(std::move(ids), std::move(labels)),
           Rule::adamw,
           {}};
@@ -129,7 +123,7 @@ std::function<double(int)> floor_of(const Row& row, const std::vector<Tensor>& p
                                     int threads) {
   std::function<double()> step;
   if (row.widths.empty()) {
-    step = [products = std::make_shared<TransformerProducts>(kTransformer)] {
+    step = [products = std::make_shared<TransformerProducts>(TransformerSizes{})] {
       products->step();
       return std::nan("");
     };
