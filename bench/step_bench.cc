@@ -99,7 +99,7 @@ std::vector<Row> rows() {
   return result;
 }
 
-Trainer make_trainer(const Row& row, const Target& target, [[maybe_unused]] int threads) {
+Trainer make_trainer(const Row& row, const Target& target, int threads) {
   std::shared_ptr<const Optimizer> optimizer;
   if (row.rule == Rule::sgd) {
     optimizer = std::make_shared<const SGD>(SGD::Settings{.rate = kSgdRate});
@@ -109,7 +109,7 @@ Trainer make_trainer(const Row& row, const Target& target, [[maybe_unused]] int 
   return {row.model,
           softmax_cross_entropy,
           optimizer,
-          {.target = target, .batch_size = row.batch.rows(), .seed = 0}};
+          {.target = target, .batch_size = row.batch.rows(), .seed = 0, .threads = threads}};
 }
 
 struct Result {
@@ -154,7 +154,7 @@ void check_equal_losses(std::span<Contender> contenders, const std::string& name
   }
 }
 
-Result measure_row(const Row& row, int threads, double seconds) {
+Result measure_row(const Row& row, int threads, double seconds, double (*now)()) {
   Trainer direct = make_trainer(row, Target::cpu(), threads);
   Trainer matmul_only = make_trainer(row, Target::matmul_only(), threads);
   const auto steps_of = [&row](Trainer& trainer) {
@@ -167,7 +167,7 @@ Result measure_row(const Row& row, int threads, double seconds) {
   Contender contenders[] = {
       {steps_of(direct)}, {floor_of(row, direct.values(), threads)}, {steps_of(matmul_only)}};
   check_equal_losses(contenders, row.name);
-  take_turns(contenders, seconds);
+  take_turns(contenders, seconds, now);
   return {row.name, threads, contenders[0].best, contenders[1].best, contenders[2].best};
 }
 
@@ -213,12 +213,14 @@ int run(int argc, char** argv) {
   std::string jax_path;
   std::string torch_path;
   double seconds = 0.5;
+  bool busy = false;
   std::vector<int> threads{1, 2};
   CLI::App app("Times training steps beside hand-written ones.");
   app.add_option("--filter", filter,
                  "a regular expression that the names of rows are searched for");
   app.add_option("--threads", threads, "numbers of threads")->delimiter(',');
   app.add_option("--seconds", seconds, "for each contender of a row");
+  app.add_flag("--busy", busy, "counts the time of the one thread, on a machine with other work");
   app.add_option("--json", json_path, "where to write the times as JSON");
   app.add_option("--jax", jax_path, "times of JAX: lines of name, threads, microseconds");
   app.add_option("--torch", torch_path, "the same of PyTorch");
@@ -239,7 +241,8 @@ int run(int argc, char** argv) {
     pin_to(count, allowed);
     for (const Row& row : rows()) {
       if (!std::regex_search(row.name, std::regex(filter))) continue;
-      const Result result = measure_row(row, count, seconds);
+      const Result result =
+          measure_row(row, count, seconds, busy && count == 1 ? thread_clock : wall_clock);
       const Micros others[] = {jax[result], torch[result]};
       std::printf("%-34s %7d %10s %10s %10s %10s %10s | %7s %7s %7s %8s\n", result.name.c_str(),
                   count, cell(result.ours, "%.2f").c_str(), cell(result.floor, "%.2f").c_str(),

@@ -2,6 +2,8 @@
 // so that what disturbs the machine disturbs all of them.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -17,24 +19,36 @@ struct Contender {
   double best = std::numeric_limits<double>::infinity();  // us, once
 };
 
-// Until each had about `seconds`.
-inline void take_turns(std::span<Contender> contenders, double seconds) {
-  using Clock = std::chrono::steady_clock;
+// Seconds from some point in time on.
+inline double wall_clock() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Seconds that this thread ran: what other programs take on a busy machine does not count, but
+// neither do other threads of ours.
+inline double thread_clock() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Until each had about `seconds`; timed by `now`.
+inline void take_turns(std::span<Contender> contenders, double seconds,
+                       double (*now)() = wall_clock) {
   constexpr double kTurn = 4e-3;
   constexpr std::size_t kFewest = 4;
-  const auto seconds_of = [](const Contender& contender, int times) {
-    const auto start = Clock::now();
+  const auto seconds_of = [now](const Contender& contender, int times) {
+    const double start = now();
     contender.run(times);
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return now() - start;
   };
   std::vector<int> times;
   for (const Contender& contender : contenders) {
     const double once = std::min(seconds_of(contender, 1), seconds_of(contender, 1));
     times.push_back(std::clamp(static_cast<int>(kTurn / once), 1, 100'000));
   }
-  const auto end = Clock::now() +
-                   std::chrono::duration<double>(seconds * static_cast<double>(contenders.size()));
-  for (std::size_t turn = 0; turn < kFewest || Clock::now() < end; ++turn) {
+  const double end = now() + seconds * static_cast<double>(contenders.size());
+  for (std::size_t turn = 0; turn < kFewest || now() < end; ++turn) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       // Another one begins each time, so that none always follows the same.
       const std::size_t which = (turn + i) % contenders.size();
