@@ -90,7 +90,7 @@ void compare(benchmark::State& state, const Product& p) {
         }
         return 0.0;
       }}};
-  for (auto _ : state) bench::take_turns(contenders, 0.1);
+  for (auto _ : state) bench::take_turns(contenders, 0.1, bench::thread_clock);
   if (ours != blas) {
     for (std::size_t i = 0; i < ours.size(); ++i) {
       if (std::abs(ours[i] - blas[i]) > 1e-3F * std::abs(blas[i])) {
