@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "autodiff/random.h"
 #include "backends/predictor.h"
@@ -309,7 +311,12 @@ Checkpoint counting_checkpoint(std::int64_t count) {
 TEST(Checkpoint, KilledAt200Moments_ThePreviousOrTheNewOneIsWhole) {
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
-  write_checkpoint(path, counting_checkpoint(0));
+  // The moments lie within what a few saves take, on whatever disk.
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 8; ++i) write_checkpoint(path, counting_checkpoint(0));
+  const std::chrono::microseconds window = std::chrono::duration_cast<std::chrono::microseconds>(
+                                               std::chrono::steady_clock::now() - start) *
+                                           3 / 8;
   RandomStream random(6, 0);
   std::int64_t count = 0;
   int saved = 0;
@@ -320,7 +327,7 @@ TEST(Checkpoint, KilledAt200Moments_ThePreviousOrTheNewOneIsWhole) {
       for (std::int64_t next = count + 1;; ++next)
         write_checkpoint(path, counting_checkpoint(next));
     }
-    ::usleep(static_cast<useconds_t>(random.below(20000)));
+    std::this_thread::sleep_for(random.uniform_f64() * window);
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
