@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/form_constants.h"
 #include "core/interpreter.h"
 #include "core/rewrite/rewriter.h"
 #include "lowering/cleaning.h"
@@ -38,80 +39,6 @@ Axes ascending(std::int64_t rank) {
 bool has_kernels(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 bool is_one(const Literal& literal) { return literal == Literal::one(literal.dtype); }
-
-// The shift k of a constant [n,n] that moves column (j + k) % n to column j; nothing for any other.
-std::optional<std::int64_t> shift_of(const Tensor& matrix) {
-  const std::int64_t n = matrix.sizes()[1];
-  if (matrix.rank() != 2 || matrix.sizes()[0] != n || n < 2) return std::nullopt;
-  const std::vector<double> values = matrix.to_doubles();
-  std::int64_t shift = 0;
-  while (shift < n && values[static_cast<std::size_t>(shift * n)] != 1) ++shift;
-  for (std::int64_t row = 0; row < n; ++row) {
-    for (std::int64_t column = 0; column < n; ++column) {
-      const double expected = row == (column + shift) % n ? 1 : 0;
-      if (values[static_cast<std::size_t>(row * n + column)] != expected) return std::nullopt;
-    }
-  }
-  return shift;
-}
-
-// Consecutive axes of the shape whose sizes multiply to the given ones, in order; what is left over
-// at the end, axes of size 1, goes to the last. Nothing where the shape has no such parts.
-std::optional<std::array<Axes, 3>> parts_of(const Shape& shape,
-                                            const std::array<std::int64_t, 3>& sizes) {
-  std::array<Axes, 3> parts;
-  std::int64_t axis = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    std::int64_t size = 1;
-    while (size < sizes[i] && axis < shape.rank()) {
-      size *= shape[axis].size();
-      parts[i].push_back(axis++);
-    }
-    if (size != sizes[i]) return std::nullopt;
-  }
-  for (; axis < shape.rank(); ++axis) {
-    if (shape[axis] != Dim(1)) return std::nullopt;
-    parts[2].push_back(axis);
-  }
-  return parts;
-}
-
-// Do the numbers, [rows, batch], hold batch - 1 exactly where row / block is the column? They may
-// be the product of (row / block, 1) and (1, batch - 1 - column).
-template <class T>
-bool is_block_mask(std::span<const T> numbers, std::int64_t block, std::int64_t batch) {
-  const T last = static_cast<T>(batch - 1);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    if ((numbers[i] == last) != (at / batch / block == at % batch)) return false;
-  }
-  return true;
-}
-template <class T>
-bool is_block_mask(std::span<const T> rows, std::span<const T> columns, std::int64_t block,
-                   std::int64_t batch) {
-  if (std::ssize(columns) != 2 * batch || rows.size() % 2 != 0) return false;
-  for (std::size_t i = 0; i < rows.size(); i += 2) {
-    const std::int64_t of = static_cast<std::int64_t>(i) / 2 / block;
-    if (rows[i] != static_cast<T>(of) || rows[i + 1] != 1) return false;
-  }
-  for (std::int64_t j = 0; j < batch; ++j) {
-    const auto at = static_cast<std::size_t>(j);
-    const auto below = static_cast<std::size_t>(batch + j);
-    if (columns[at] != 1 || columns[below] != static_cast<T>(batch - 1 - j)) return false;
-  }
-  return true;
-}
-
-// Whether a [n,1] constant picks one column.
-bool picks_a_column(const Tensor& matrix) {
-  std::int64_t ones = 0;
-  for (const double value : matrix.to_doubles()) {
-    if (value != 0 && value != 1) return false;
-    ones += value == 1 ? 1 : 0;
-  }
-  return ones == 1;
-}
 
 // Rebuilds the program, each node in the form that its operands, already in theirs, ask for.
 class Forms {
@@ -143,6 +70,12 @@ class Forms {
   struct Window {
     ValueId base;
     std::int64_t width;
+  };
+  // The extremum of the parts of `base` along an axis.
+  struct Fold {
+    ValueId base;
+    std::int64_t axis;
+    Reduction kind;
   };
   struct Shift {
     ValueId of;
@@ -204,6 +137,10 @@ class Forms {
     }
     if (const auto* op = std::get_if<DotGeneral>(&node.op)) {
       return product(operands[0].value(), operands[1].value(), *op);
+    }
+    if (const auto* op = std::get_if<Concatenate>(&node.op)) {
+      const auto batched = product_of_slices(*op, operands);
+      if (batched) return reshaped(*batched, node.type.shape);
     }
     if (const auto* op = std::get_if<Constant>(&node.op)) {
       if (const auto row = row_of(*op->value)) return repeated_row(*row, node.type.shape);
@@ -315,13 +252,8 @@ class Forms {
     const bool is_product = product != nullptr && is_plain(std::get<DotGeneral>(product->op));
     const Tensor* rows = is_product ? constant(product->operands[0]) : nullptr;
     const Tensor* columns = is_product ? constant(product->operands[1]) : nullptr;
-    const auto holds = [&]<class T>(std::type_identity<T>) {
-      if (whole != nullptr) return is_block_mask(whole->data<T>(), block, batch);
-      return rows != nullptr && columns != nullptr &&
-             is_block_mask(rows->data<T>(), columns->data<T>(), block, batch);
-    };
-    const bool is_f32 = builder_.type(numbers.value()).dtype == DType::f32;
-    return is_f32 ? holds(std::type_identity<float>()) : holds(std::type_identity<double>());
+    if (whole != nullptr) return is_block_mask(*whole, block, batch);
+    return rows != nullptr && columns != nullptr && is_block_mask(*rows, *columns, block, batch);
   }
   // x is [batch * rows * columns, batch], and its sum over the last axis is asked for. Where x
   // holds of a product [batch * rows, inner] by [inner, columns * batch] the blocks of equal
@@ -352,17 +284,60 @@ class Forms {
         !masks_blocks(equal->operands[0], block, batch)) {
       return std::nullopt;
     }
-    // With the axes that lie behind the reshapes, transposes among them can be read through.
-    const ValueId lhs = unshaped(left);
-    const ValueId rhs = unshaped(right);
-    const auto a = parts_of(builder_.type(lhs).shape, {batch, rows, inner});
-    const auto b = parts_of(builder_.type(rhs).shape, {inner, columns, batch});
-    if (a && b && sizes_of(lhs, (*a)[0]) == sizes_of(rhs, (*b)[2]) &&
-        sizes_of(lhs, (*a)[2]) == sizes_of(rhs, (*b)[0])) {
-      return product(lhs, rhs, {(*a)[0], (*b)[2], (*a)[2], (*b)[0], dtype});
+    return product_by_batch(left, {batch, rows, inner}, right, {inner, columns, batch}, 2, 0,
+                            dtype);
+  }
+  // Products of what lies below each other in two matrices, themselves below each other.
+  std::optional<ValueId> product_of_slices(const Concatenate& op,
+                                           const std::vector<Operand>& operands) {
+    const std::int64_t batch = std::ssize(operands);
+    if (op.dimension != 0 || batch < 2) return std::nullopt;
+    std::vector<ValueId> sides;
+    DType dtype = DType::f32;
+    for (std::int64_t i = 0; i < batch; ++i) {
+      const Node* one = made_by<DotGeneral>(operands[static_cast<std::size_t>(i)]);
+      if (one == nullptr || !is_plain(std::get<DotGeneral>(one->op))) return std::nullopt;
+      dtype = std::get<DotGeneral>(one->op).dtype;
+      for (const std::size_t side : {0u, 1u}) {
+        const Node* part = made_by<Slice>(one->operands[side]);
+        if (part == nullptr) return std::nullopt;
+        const ValueId from = part->operands[0].value();
+        if (i == 0) sides.push_back(from);
+        const Shape& shape = builder_.type(from).shape;
+        const std::int64_t height = shape[0].size() / batch;
+        const Slice expected{{i * height, 0}, {(i + 1) * height, shape[1]}, {1, 1}};
+        if (from != sides[side] || Dim(batch * height) != shape[0] ||
+            !(std::get<Slice>(part->op) == expected)) {
+          return std::nullopt;
+        }
+      }
     }
-    return product(reshaped(left, {batch, rows, inner}), reshaped(right, {inner, columns, batch}),
-                   {{0}, {2}, {2}, {0}, dtype});
+    const Shape lhs = builder_.type(sides[0]).shape;
+    const Shape rhs = builder_.type(sides[1]).shape;
+    return product_by_batch(sides[0], {batch, lhs[0].size() / batch, lhs[1].size()}, sides[1],
+                            {batch, rhs[0].size() / batch, rhs[1].size()}, 0, 1, dtype);
+  }
+  // The product of each batch of lhs, in parts [batch, rows, inner], with that of rhs, whose parts
+  // at `batch` and `inner` are these. With the axes that lie behind reshapes, transposes among them
+  // can be read through.
+  ValueId product_by_batch(ValueId lhs, const std::array<std::int64_t, 3>& lhs_sizes, ValueId rhs,
+                           const std::array<std::int64_t, 3>& rhs_sizes, std::size_t batch,
+                           std::size_t inner, DType dtype) {
+    const ValueId left = unshaped(lhs);
+    const ValueId right = unshaped(rhs);
+    const auto a = parts_of(builder_.type(left).shape, lhs_sizes);
+    const auto b = parts_of(builder_.type(right).shape, rhs_sizes);
+    if (a && b && sizes_of(left, (*a)[0]) == sizes_of(right, (*b)[batch]) &&
+        sizes_of(left, (*a)[2]) == sizes_of(right, (*b)[inner])) {
+      return product(left, right, {(*a)[0], (*b)[batch], (*a)[2], (*b)[inner], dtype});
+    }
+    const auto shaped = [&](ValueId x, const std::array<std::int64_t, 3>& sizes) {
+      return reshaped(x, {sizes[0], sizes[1], sizes[2]});
+    };
+    const ValueId lhs_parts = shaped(lhs, lhs_sizes);
+    const ValueId rhs_parts = shaped(rhs, rhs_sizes);
+    const auto axis = [](std::size_t part) { return Axes{static_cast<std::int64_t>(part)}; };
+    return product(lhs_parts, rhs_parts, {{0}, axis(batch), {2}, axis(inner), dtype});
   }
   Shape sizes_of(ValueId x, const Axes& axes) const {
     Shape result;
@@ -599,6 +574,7 @@ class Forms {
       if (compare->direction == Comparison::GT) read_maximum(operands);
     }
     const ValueId made = builder_.add(node.op, operands);
+    if (const auto whole = folded_halves(made, operands)) return *whole;
     if (std::holds_alternative<Maximum>(node.op)) {
       note_window(made, operands);
       if (!operands[0].is_literal() && operands[1].is_literal()) {
@@ -607,6 +583,44 @@ class Forms {
       }
     }
     return made;
+  }
+
+  // What the last extremum of two halves, along an axis and down to one element, stands for: that
+  // of the whole. The halves overlap where the size is odd.
+  std::optional<ValueId> folded_halves(ValueId made, const std::vector<Operand>& operands) {
+    const Node* fold = node_of(made);
+    const bool is_maximum = std::holds_alternative<Maximum>(fold->op);
+    if (!is_maximum && !std::holds_alternative<Minimum>(fold->op)) return std::nullopt;
+    const Node* low = made_by<Slice>(operands[0]);
+    const Node* high = made_by<Slice>(operands[1]);
+    const Shape result = fold->type.shape;
+    if (low == nullptr || high == nullptr || !(low->operands[0] == high->operands[0]) ||
+        low->type.shape != result || high->type.shape != result || !has_kernels(fold->type.dtype)) {
+      return std::nullopt;
+    }
+    const ValueId x = low->operands[0].value();
+    const Shape shape = builder_.type(x).shape;
+    std::int64_t axis = 0;
+    while (axis + 1 < shape.rank() && shape[axis] == result[axis]) ++axis;
+    const std::int64_t size = shape[axis].size();
+    const std::int64_t half = result[axis].size();
+    Slice expected{std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()), 0),
+                   {result.begin(), result.end()},
+                   std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()), 1)};
+    if (half >= size || 2 * half < size || !(std::get<Slice>(low->op) == expected)) {
+      return std::nullopt;
+    }
+    expected.start[static_cast<std::size_t>(axis)] = size - half;
+    expected.limit = {shape.begin(), shape.end()};
+    if (!(std::get<Slice>(high->op) == expected)) return std::nullopt;
+    Fold whole{x, axis, is_maximum ? Reduction::max : Reduction::min};
+    const auto inner = x.is_input() ? folds_.end() : folds_.find(x.index());
+    if (inner != folds_.end() && inner->second.axis == axis && inner->second.kind == whole.kind) {
+      whole.base = inner->second.base;
+    }
+    if (half == 1) return reshaped(reduced(whole.base, {whole.kind, {axis}}), result);
+    folds_.emplace(made.index(), whole);
+    return std::nullopt;
   }
 
   // The value of an op on nothing but equal elements.
@@ -685,6 +699,7 @@ class Forms {
   Builder& builder_;
   std::unordered_map<std::int64_t, bool> single_;
   std::unordered_map<std::int64_t, Window> windows_;
+  std::unordered_map<std::int64_t, Fold> folds_;
   std::unordered_map<std::int64_t, Shift> shifts_;
   std::unordered_multimap<std::int64_t, std::pair<Literal, ValueId>> maxima_;
 };

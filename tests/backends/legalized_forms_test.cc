@@ -1,4 +1,5 @@
 // What is legalized for a target without reductions is a reduction again in the forms of the CPU.
+#include <array>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ TEST(LegalizedForms, Maxima_AreOneReductionAgain) {
     Axes axes;
   };
   const std::vector<Case> cases{{{7, 10}, {1}}, {{3, 2}, {1}}, {{2, 3, 33}, {2}}, {{1, 10}, {1}}};
-  for (const Target& target : {Target::matmul_only(), Target::matmul_batched()}) {
+  for (const Target& target :
+       {Target::matmul_only(), Target::matmul_move(), Target::matmul_batched()}) {
     for (const Case& test : cases) {
       SCOPED_TRACE(target.name() + " " + test.shape.to_string());
       Builder b;
@@ -44,7 +46,7 @@ TEST(LegalizedForms, Maxima_AreOneReductionAgain) {
   }
 }
 
-// The masked block products of matmul_only cost nothing here.
+// The masked block products of matmul_only and the slices of matmul_move cost nothing here.
 TEST(LegalizedForms, BlockProducts_AreProductsByBatchAgain) {
   struct Case {
     Shape lhs;
@@ -61,21 +63,23 @@ TEST(LegalizedForms, BlockProducts_AreProductsByBatchAgain) {
       {{3, 2, 1}, {3, 1, 4}, {{0}, {0}, {2}, {1}, f}, 1},
       {{2, 3, 2, 5}, {3, 2, 5, 4}, {{0, 1}, {1, 0}, {3}, {2}, f}, 2},
   };
-  const Target target = Target::matmul_only();
   for (const Case& test : cases) {
-    SCOPED_TRACE(test.lhs.to_string() + " by " + test.rhs.to_string());
-    Builder b;
-    const Var lhs(b, b.input("lhs", {f, test.lhs}));
-    const Var rhs(b, b.input("rhs", {f, test.rhs}));
-    b.output("y", dot_general(lhs, rhs, test.op).id());
-    const Program source = b.finish();
-    const Program lowered =
-        run_passes(source, Slot::forward, default_pipeline(target, Slot::forward)).program;
-    const Program found = cpu::kernel_forms(lowered);
-    EXPECT_LE(ops_of(found).size(), test.nodes) << print(found);
-    EXPECT_THAT(ops_of(found), ::testing::Contains("DotGeneral"));
-    EXPECT_THAT(ops_of(found), ::testing::Not(::testing::Contains("Select")));
-    EXPECT_TRUE(testing::same_values(source, found, {.sign_of_zero = true}));
+    for (const Target& target : {Target::matmul_only(), Target::matmul_move()}) {
+      SCOPED_TRACE(target.name() + " " + test.lhs.to_string() + " by " + test.rhs.to_string());
+      Builder b;
+      const Var lhs(b, b.input("lhs", {f, test.lhs}));
+      const Var rhs(b, b.input("rhs", {f, test.rhs}));
+      b.output("y", dot_general(lhs, rhs, test.op).id());
+      const Program source = b.finish();
+      const Program lowered =
+          run_passes(source, Slot::forward, default_pipeline(target, Slot::forward)).program;
+      const Program found = cpu::kernel_forms(lowered);
+      EXPECT_LE(ops_of(found).size(), test.nodes) << print(found);
+      EXPECT_THAT(ops_of(found), ::testing::Contains("DotGeneral"));
+      EXPECT_THAT(ops_of(found), ::testing::Not(::testing::Contains("Select")));
+      EXPECT_THAT(ops_of(found), ::testing::Not(::testing::Contains("Slice")));
+      EXPECT_TRUE(testing::same_values(source, found, {.sign_of_zero = true}));
+    }
   }
 }
 
@@ -91,6 +95,22 @@ TEST(LegalizedForms, OtherMask_StaysAMask) {
   const Program found = cpu::kernel_forms(source);
   EXPECT_THAT(ops_of(found), ::testing::Contains("Select"));
   EXPECT_TRUE(testing::same_values(source, found, {}));
+}
+
+// Halves that leave a middle, or of which one comes twice, are no reduction.
+TEST(LegalizedForms, OtherSlices_StaySlices) {
+  const std::vector<std::array<std::int64_t, 4>> cases{{0, 1, 2, 3}, {0, 1, 0, 1}, {1, 2, 2, 3}};
+  for (const auto& [low, low_end, high, high_end] : cases) {
+    Builder b;
+    const Var x(b, b.input("x", {DType::f32, {3}}));
+    const Var first = slice(x, {low}, {low_end});
+    const Var second = slice(x, {high}, {high_end});
+    b.output("y", maximum(first, second).id());
+    const Program source = b.finish();
+    const Program found = cpu::kernel_forms(source);
+    EXPECT_THAT(ops_of(found), ::testing::Not(::testing::Contains("Reduce")));
+    EXPECT_TRUE(testing::same_values(source, found, {}));
+  }
 }
 
 // Every op, dtype and form of the case table, through the pipeline of each target and into the
