@@ -198,9 +198,9 @@ class Product {
       case Route::dots_left:
         return dot_products(swapped(p), p.c_row);
       case Route::row_left:
-        return tile_product(swapped(p), pool_->scratch());
+        return tile_product(swapped(p), *pool_);
       case Route::tile:
-        return tile_product(p, pool_->scratch());
+        return tile_product(p, *pool_);
       case Route::blas:
         return blas_product(p);
     }

@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <span>
 #include <utility>
 
 #include "backends/cpu/matrix_product.h"
+#include "backends/cpu/threads.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mulgrad::cpu::HWY_NAMESPACE {
@@ -185,24 +185,31 @@ void pack_panel(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t wi
   }
   std::int64_t row = 0;
 #if HWY_TARGET != HWY_SCALAR
-  // Transposed in squares that fill 16 bytes; a row of the panel at a time.
+  // Transposed in squares that fill 16 bytes; a row of the panel at a time. The last may go beyond
+  // k, where nothing is read.
   constexpr std::int64_t kSquare = 16 / sizeof(T);
+  static_assert(kTileDepth % kSquare == 0);
   const hn::FixedTag<T, kSquare> block;
   if (p.b_row == 1) {
-    for (; row + kSquare <= p.k; row += kSquare) {
+    for (; row < p.k; row += kSquare) {
+      const std::int64_t high = std::min(kSquare, p.k - row);
+      const auto mask = hn::FirstN(block, static_cast<std::size_t>(high));
+      const auto load = [&](std::int64_t column) HWY_ATTR {
+        const T* from = p.b + row + column * p.b_column;
+        return high == kSquare ? hn::LoadU(block, from) : hn::MaskedLoad(mask, block, from);
+      };
       std::int64_t column = 0;
       for (; column + kSquare <= columns; column += kSquare) {
-        const T* from = p.b + row + column * p.b_column;
         T* square = to + row * width + column;
-        const auto x0 = hn::LoadU(block, from);
-        const auto x1 = hn::LoadU(block, from + p.b_column);
+        const auto x0 = load(column);
+        const auto x1 = load(column + 1);
         if constexpr (kSquare == 2) {
           hn::StoreU(hn::InterleaveLower(block, x0, x1), block, square);
           hn::StoreU(hn::InterleaveUpper(block, x0, x1), block, square + width);
         } else {
           const hn::Repartition<double, decltype(block)> pairs;
-          const auto x2 = hn::LoadU(block, from + 2 * p.b_column);
-          const auto x3 = hn::LoadU(block, from + 3 * p.b_column);
+          const auto x2 = load(column + 2);
+          const auto x3 = load(column + 3);
           const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(block, x0, x1));
           const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(block, x2, x3));
           const auto up01 = hn::BitCast(pairs, hn::InterleaveUpper(block, x0, x1));
@@ -217,7 +224,7 @@ void pack_panel(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t wi
         }
       }
       for (; column < columns; ++column) {
-        for (std::int64_t i = 0; i < kSquare; ++i) {
+        for (std::int64_t i = 0; i < high; ++i) {
           to[(row + i) * width + column] = p.b[row + i + column * p.b_column];
         }
       }
@@ -250,7 +257,7 @@ HWY_INLINE void tile_panel(const MatrixProduct<T>& panel, std::int64_t columns,
 
 // One slice of k, columns by panels.
 template <class T>
-void tile_slice(const MatrixProduct<T>& p, T* scratch) {
+void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
   constexpr std::make_integer_sequence<int, kTileRows> kHeights;
   static constexpr auto kNarrow = tiles<1, Last::part, T>(kHeights);
   static constexpr auto kWide = tiles<kTileVectors, Last::part, T>(kHeights);
@@ -267,6 +274,7 @@ void tile_slice(const MatrixProduct<T>& p, T* scratch) {
   // Copying pays from some rows on.
   const bool packs = p.b_column != 1 || (p.m > 3 * kTileRows && p.n > lanes);
   if (!packs && p.n <= width) return run(p, p.n);
+  T* scratch = packs ? reinterpret_cast<T*>(pool.scratch().data()) : nullptr;
   MatrixProduct<T> panel = p;
   for (std::int64_t column = 0; column < p.n; column += width) {
     const std::int64_t columns = std::min(p.n - column, width);
@@ -284,20 +292,52 @@ void tile_slice(const MatrixProduct<T>& p, T* scratch) {
 }
 
 template <class T>
-void by_tiles(const MatrixProduct<T>& p, std::span<std::byte> scratch) {
-  T* packed = reinterpret_cast<T*>(scratch.data());
+void by_tiles(const MatrixProduct<T>& p, const ThreadPool& pool) {
   // A single row's panels are wider.
   const std::int64_t depth = p.m == 1 ? kTileDepth * kTileVectors / kRowVectors : kTileDepth;
-  if (p.k <= depth) return tile_slice(p, packed);
+  if (p.k <= depth) return tile_slice(p, pool);
   MatrixProduct<T> part = p;
   std::int64_t slices = (p.k + depth - 1) / depth;
   for (std::int64_t left = p.k; left > 0; left -= part.k, --slices) {
     part.k = (left + slices - 1) / slices;
-    tile_slice(part, packed);
+    tile_slice(part, pool);
     part.a += part.k * p.a_column;
     part.b += part.k * p.b_row;
     part.store = Store::add;
   }
+}
+
+// The sums of the lanes of four vectors.
+template <class D, class V, class T>
+HWY_INLINE void sum_four(D d, const V* v, T* to) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    const hn::Repartition<double, D> pairs;
+    const auto low = [&](V x, V y) HWY_ATTR { return hn::InterleaveLower(d, x, y); };
+    const auto up = [&](V x, V y) HWY_ATTR { return hn::InterleaveUpper(d, x, y); };
+    const auto sum01 = hn::BitCast(pairs, hn::Add(low(v[0], v[1]), up(v[0], v[1])));
+    const auto sum23 = hn::BitCast(pairs, hn::Add(low(v[2], v[3]), up(v[2], v[3])));
+    // Every 16 bytes now hold a part of each sum.
+    const V parts = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, sum01, sum23)),
+                            hn::BitCast(d, hn::InterleaveUpper(pairs, sum01, sum23)));
+    const hn::FixedTag<T, 4> block;
+    const auto whole = [&] HWY_ATTR {
+#if HWY_TARGET == HWY_AVX3
+      const hn::Half<D> half;
+      const hn::Half<hn::Half<D>> quarter;
+      const auto sum = hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts));
+      return hn::Add(hn::LowerHalf(quarter, sum), hn::UpperHalf(quarter, sum));
+#elif HWY_TARGET == HWY_AVX2
+      const hn::Half<D> half;
+      return hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts));
+#else
+      return parts;
+#endif
+    };
+    return hn::StoreU(whole(), block, to);
+  }
+#endif
+  for (int i = 0; i < 4; ++i) to[i] = hn::GetLane(hn::SumOfLanes(d, v[i]));
 }
 
 // kDots at a time share the loads of a.
@@ -331,11 +371,16 @@ HWY_INLINE void dots(const MatrixProduct<T>& p, std::int64_t stride) {
         sums[0][j] = hn::MulAdd(x, hn::MaskedLoad(mask, d, p.b + j * p.b_column + i), sums[0][j]);
       }
     }
-    HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) {
-      V sum = sums[0][j];
-      HWY_UNROLL(8) for (int s = 1; s < kSums; ++s) sum = hn::Add(sum, sums[s][j]);
-      totals[j] += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+    HWY_UNROLL(8) for (int s = 1; s < kSums; ++s) {
+      HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) sums[0][j] = hn::Add(sums[0][j], sums[s][j]);
     }
+    T found[kDots];
+    if constexpr (kDots == 4) {
+      sum_four(d, sums[0], found);
+    } else {
+      for (int j = 0; j < kDots; ++j) found[j] = hn::GetLane(hn::SumOfLanes(d, sums[0][j]));
+    }
+    for (int j = 0; j < kDots; ++j) totals[j] += static_cast<double>(found[j]);
   }
   for (int j = 0; j < kDots; ++j) {
     const T sum = p.scale * static_cast<T>(totals[j]);
@@ -344,8 +389,32 @@ HWY_INLINE void dots(const MatrixProduct<T>& p, std::int64_t stride) {
   }
 }
 
+// The same for a k of at most one vector.
+template <class T>
+HWY_INLINE void short_dots(const MatrixProduct<T>& p, std::int64_t stride) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(p.k));
+  const V x = hn::Mul(hn::Set(d, p.scale), hn::MaskedLoad(mask, d, p.a));
+  for (std::int64_t column = 0; column < p.n; column += 4) {
+    V terms[4];
+    HWY_UNROLL(4) for (std::int64_t j = 0; j < 4; ++j) {
+      const T* b = p.b + std::min(column + j, p.n - 1) * p.b_column;
+      terms[j] = hn::Mul(x, hn::MaskedLoad(mask, d, b));
+    }
+    T found[4];
+    sum_four(d, terms, found);
+    const std::int64_t count = std::min<std::int64_t>(4, p.n - column);
+    for (std::int64_t j = 0; j < count; ++j) {
+      T& to = p.c[(column + j) * stride];
+      to = p.store == Store::overwrite ? found[j] : to + found[j];
+    }
+  }
+}
+
 template <class T>
 void by_dots(const MatrixProduct<T>& p, std::int64_t stride) {
+  if (p.k <= lanes_of<T>()) return short_dots(p, stride);
   constexpr int kDots = 4;
   MatrixProduct<T> one = p;
   std::int64_t column = 0;
@@ -390,13 +459,46 @@ HWY_INLINE void outer_columns(const MatrixProduct<T>& p, std::int64_t column) {
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+// What is left of the rows behind `column`, less than a vector. A group of rows is read before it
+// is written: a masked load soon after a masked store of the row before waits for it.
+template <class T>
+HWY_INLINE void outer_rest(const MatrixProduct<T>& p, std::int64_t column) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr int kGroup = 16;
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(p.n - column));
+  const V b = hn::MaskedLoad(mask, d, p.b + column);
+  const T* a = p.a;
+  T* c = p.c + column;
+  const auto value = [&](std::int64_t i) HWY_ATTR {
+    const V left = hn::Set(d, p.scale * a[i * p.a_row]);
+    return p.store == Store::overwrite
+               ? hn::Mul(left, b)
+               : hn::MulAdd(left, b, hn::MaskedLoad(mask, d, c + i * p.c_row));
+  };
+  std::int64_t row = 0;
+  for (; row + kGroup <= p.m; row += kGroup, a += kGroup * p.a_row, c += kGroup * p.c_row) {
+    V values[kGroup];
+    HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) values[i] = value(i);
+    HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) {
+      hn::BlendedStore(values[i], mask, d, c + i * p.c_row);
+    }
+  }
+  for (; row < p.m; ++row, a += p.a_row, c += p.c_row) hn::BlendedStore(value(0), mask, d, c);
+}
+#endif
+
 template <class T>
 void by_rows(const MatrixProduct<T>& p) {
   const std::int64_t lanes = lanes_of<T>();
   std::int64_t column = 0;
   for (; column + 8 * lanes <= p.n; column += 8 * lanes) outer_columns<8>(p, column);
   for (; column + lanes <= p.n; column += lanes) outer_columns<1>(p, column);
-  // Element by element: a masked load that comes soon after a masked store of the row before waits.
+#if HWY_TARGET == HWY_AVX3
+  if (column < p.n) outer_rest(p, column);
+#else
+  // Element by element: masked stores of AVX2 are microcode on some CPUs.
   for (std::int64_t i = 0; column < p.n && i < p.m; ++i) {
     const T left = p.scale * p.a[i * p.a_row];
     for (std::int64_t j = column; j < p.n; ++j) {
@@ -405,6 +507,7 @@ void by_rows(const MatrixProduct<T>& p) {
       to = p.store == Store::overwrite ? term : to + term;
     }
   }
+#endif
 }
 
 }  // namespace mulgrad::cpu::HWY_NAMESPACE

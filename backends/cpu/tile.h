@@ -2,16 +2,16 @@
 // its packing does not pay. Every sum over k runs in an order that depends on the sizes alone.
 #pragma once
 
-#include <cstddef>
-#include <span>
+#include <cstdint>
 
 #include "backends/cpu/matrix_product.h"
+#include "backends/cpu/threads.h"
 
 namespace mulgrad::cpu {
 
-// Any sizes but 0. `scratch` holds ThreadPool::kScratchBytes.
-void tile_product(const MatrixProduct<float>& product, std::span<std::byte> scratch);
-void tile_product(const MatrixProduct<double>& product, std::span<std::byte> scratch);
+// Any sizes but 0. Packs in the pool's scratch.
+void tile_product(const MatrixProduct<float>& product, const ThreadPool& pool);
+void tile_product(const MatrixProduct<double>& product, const ThreadPool& pool);
 
 // n dot products of length k: m = 1, a and the columns of b contiguous. Elements of c are `stride`
 // apart. Sums of f32 are gathered in f64 from time to time, so that long ones stay accurate.

@@ -9,8 +9,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace mulgrad::cpu::HWY_NAMESPACE {
 
-void tile_f64(const MatrixProduct<double>& product, std::span<std::byte> scratch) {
-  by_tiles(product, scratch);
+void tile_f64(const MatrixProduct<double>& product, const ThreadPool& pool) {
+  by_tiles(product, pool);
 }
 void dots_f64(const MatrixProduct<double>& product, std::int64_t stride) {
   by_dots(product, stride);
@@ -27,8 +27,8 @@ HWY_EXPORT(tile_f64);
 HWY_EXPORT(dots_f64);
 HWY_EXPORT(outer_f64);
 
-void tile_product(const MatrixProduct<double>& product, std::span<std::byte> scratch) {
-  HWY_DYNAMIC_DISPATCH(tile_f64)(product, scratch);
+void tile_product(const MatrixProduct<double>& product, const ThreadPool& pool) {
+  HWY_DYNAMIC_DISPATCH(tile_f64)(product, pool);
 }
 void dot_products(const MatrixProduct<double>& product, std::int64_t stride) {
   HWY_DYNAMIC_DISPATCH(dots_f64)(product, stride);
