@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "backends/cpu/fused_program.h"
@@ -179,6 +180,7 @@ class Planner {
     });
     if (const auto update = update_of(loop_)) {
       plan_update(*update);
+      sort_places();
       return std::move(program_);
     }
     for (const FusedStep& step : loop_.steps) {
@@ -186,6 +188,7 @@ class Planner {
     }
     for (std::size_t i = 0; i < loop_.results.size(); ++i) store(i);
     place_registers();
+    sort_places();
     flatten();
     return std::move(program_);
   }
@@ -243,7 +246,8 @@ class Planner {
   Value constant(const Literal& literal) {
     const std::size_t number = program_.constants.size();
     program_.constants.push_back(literal.bits);
-    return {place({Place::In::constants, number}), literal.dtype, Extent::scalar};
+    return {place({Place::In::constants, number * sizeof(literal.bits)}), literal.dtype,
+            Extent::scalar};
   }
 
   std::vector<BlockCall>& calls(Stage stage) {
@@ -283,30 +287,37 @@ class Planner {
     FunctionKey key = key_of(step.op, x.back().dtype, step.dtype);
     const Extent extent = step.extent;
 
+    // Of a single row, a column is a number.
     const auto is_partial = [&](const Value& v) {
-      return extent == Extent::full && (v.extent == Extent::row || v.extent == Extent::column);
+      return extent == Extent::full &&
+             (v.extent == Extent::row || (v.extent == Extent::column && loop_.rows != 1));
     };
     const bool by_row = loop_.columns >= kByRowColumns && std::ranges::any_of(x, is_partial);
-    if (!by_row) {
-      for (Value& v : x) {
-        if (is_partial(v)) v = spread(v, extent);
-      }
-    }
     const auto form_of = [&](const Value& v) {
       if (extent == Extent::scalar || v.extent == extent) return Form::vector;
-      return by_row && v.extent == Extent::row ? Form::vector : Form::scalar;
+      if (!is_partial(v)) return Form::scalar;
+      if (by_row) return v.extent == Extent::row ? Form::vector : Form::scalar;
+      return v.extent == Extent::row ? Form::row : Form::column;
     };
+    if (!by_row) {
+      for (Value& v : x) {
+        if (is_partial(v) && !rows_make_vectors(index(byte_size(v.dtype)), loop_.columns)) {
+          v = spread(v, extent);
+        }
+      }
+    }
     for (;;) {
       for (std::size_t i = 0; i < x.size(); ++i) key.forms[i] = form_of(x[i]);
-      if (commutes(key.kind) && key.forms[0] == Form::scalar && key.forms[1] == Form::vector) {
+      if (commutes(key.kind) && key.forms[0] != Form::vector && key.forms[1] == Form::vector) {
         std::swap(x[0], x[1]);
         std::swap(key.forms[0], key.forms[1]);
         key.direction = mirrored(key.direction);
       }
       if (function_of(key) != nullptr) break;
-      const auto scalar = std::ranges::find(x, Form::scalar, form_of);
-      INTERNAL_CHECK(scalar != x.end());  // else there is no such op
-      *scalar = spread(*scalar, extent);
+      const auto other =
+          std::ranges::find_if(x, [&](const Value& v) { return form_of(v) != Form::vector; });
+      INTERNAL_CHECK(other != x.end());  // else there is no such op
+      *other = spread(*other, extent);
     }
 
     Stage stage = extent == Extent::scalar ? Stage::once
@@ -501,6 +512,27 @@ class Planner {
       Place& now = program_.places[r.place];
       if (now.in == Place::In::registers) now.index = index(slots[slot_of[r.place]].offset);
     }
+  }
+
+  // By kind, so that a run finds the pointers of each kind in a row.
+  void sort_places() {
+    std::vector<std::uint16_t> order(program_.places.size());
+    std::iota(order.begin(), order.end(), std::uint16_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::uint16_t i) { return program_.places[i].in; });
+    std::vector<std::uint16_t> number(order.size());
+    std::vector<Place> sorted;
+    for (const std::uint16_t i : order) {
+      number[i] = static_cast<std::uint16_t>(sorted.size());
+      sorted.push_back(program_.places[i]);
+    }
+    program_.places = std::move(sorted);
+    for (auto* calls : {&program_.once, &program_.before_rows, &program_.on_block,
+                        &program_.after_rows, &program_.at_end}) {
+      for (BlockCall& call : *calls) {
+        for (std::uint16_t& i : call.places) i = number[i];
+      }
+    }
+    for (std::uint16_t& i : program_.update_places) i = number[i];
   }
 
   void flatten() {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cpu/fused_functions.h"
 
 // Highway compiles this file once per instruction set.
@@ -83,7 +85,7 @@ struct ClampOp {
 template <class U>
 struct Converted {
   const U* p;
-  explicit Converted(const std::byte* bytes) : p(reinterpret_cast<const U*>(bytes)) {}
+  Converted(const std::byte* bytes, const Block&) : p(reinterpret_cast<const U*>(bytes)) {}
   template <class D>
   static HWY_INLINE hn::Vec<D> converted(D d, hn::Vec<hn::Rebind<U, D>> x) {
     if constexpr (sizeof(hn::TFromD<D>) > sizeof(U)) {
@@ -140,11 +142,24 @@ BlockFunction one(const FunctionKey& key) {
   return key.forms[0] == Form::vector ? to_values<T, F, Values<T>>(key) : nullptr;
 }
 
+// The first operand is a vector.
 template <template <class, Tail> class To, class T, class F>
 BlockFunction two_to(const FunctionKey& key) {
-  if (key.forms[0] == Form::scalar) return nullptr;
-  if (key.forms[1] == Form::scalar) return function_to<To, T, F, Values<T>, Splat<T>>(key);
-  return function_to<To, T, F, Values<T>, Values<T>>(key);
+  if (key.forms[0] != Form::vector) return nullptr;
+  switch (key.forms[1]) {
+    case Form::vector:
+      return function_to<To, T, F, Values<T>, Values<T>>(key);
+    case Form::scalar:
+      return function_to<To, T, F, Values<T>, Splat<T>>(key);
+#if MULGRAD_PERMUTES
+    case Form::row:
+      return function_to<To, T, F, Values<T>, Rows<T>>(key);
+    case Form::column:
+      return function_to<To, T, F, Values<T>, Columns<T>>(key);
+#endif
+    default:
+      return nullptr;
+  }
 }
 template <class T, class F>
 BlockFunction two(const FunctionKey& key) {
@@ -153,7 +168,19 @@ BlockFunction two(const FunctionKey& key) {
 template <class T, class F>
 BlockFunction two_ordered(const FunctionKey& key) {
   if (key.forms[0] == Form::vector) return two<T, F>(key);
-  return key.forms[1] == Form::vector ? to_values<T, F, Splat<T>, Values<T>>(key) : nullptr;
+  if (key.forms[1] != Form::vector) return nullptr;
+  switch (key.forms[0]) {
+    case Form::scalar:
+      return to_values<T, F, Splat<T>, Values<T>>(key);
+#if MULGRAD_PERMUTES
+    case Form::row:
+      return to_values<T, F, Rows<T>, Values<T>>(key);
+    case Form::column:
+      return to_values<T, F, Columns<T>, Values<T>>(key);
+#endif
+    default:
+      return nullptr;
+  }
 }
 
 template <class T>
@@ -175,10 +202,14 @@ BlockFunction compare_function(const FunctionKey& key) {
   return nullptr;
 }
 
+bool has_rows_or_columns(const FunctionKey& key) {
+  return std::ranges::count(key.forms, Form::row) + std::ranges::count(key.forms, Form::column) > 0;
+}
+
 template <class T>
 BlockFunction select_function(const FunctionKey& key) {
   const auto [predicate, a, b] = key.forms;
-  if (predicate == Form::scalar) return nullptr;
+  if (predicate != Form::vector || has_rows_or_columns(key)) return nullptr;
   if (a == Form::vector) {
     if (b == Form::vector) return to_values<T, SelectOp, Truths, Values<T>, Values<T>>(key);
     return to_values<T, SelectOp, Truths, Values<T>, Splat<T>>(key);
@@ -190,7 +221,7 @@ BlockFunction select_function(const FunctionKey& key) {
 template <class T>
 BlockFunction clamp_function(const FunctionKey& key) {
   const auto [low, x, high] = key.forms;
-  if (x == Form::scalar || low != high) return nullptr;
+  if (x != Form::vector || low != high || has_rows_or_columns(key)) return nullptr;
   if (low == Form::scalar) return to_values<T, ClampOp, Splat<T>, Values<T>, Splat<T>>(key);
   return to_values<T, ClampOp, Values<T>, Values<T>, Values<T>>(key);
 }
@@ -240,7 +271,7 @@ BlockFunction float_function(const FunctionKey& key) {
 BlockFunction logical_function(const FunctionKey& key) {
   using Byte = std::uint8_t;
   using Bytes = Values<Byte>;
-  if (std::ranges::count(key.forms, Form::scalar) > 0) return nullptr;
+  if (std::ranges::count(key.forms, Form::vector) < 3) return nullptr;
   switch (key.kind) {
     case OpKind::StopGradient:
       return to_values<Byte, CopyOp, Bytes>(key);
@@ -260,7 +291,7 @@ BlockFunction logical_function(const FunctionKey& key) {
 template <class T>
 BlockFunction predicate_function(const FunctionKey& key) {
   if (key.kind == OpKind::Compare) return compare_function<T>(key);
-  if (key.forms[0] == Form::scalar) return nullptr;
+  if (key.forms[0] != Form::vector) return nullptr;
   if (key.kind == OpKind::IsFinite) return to_truths<T, IsFiniteOp, Values<T>>(key);
   if (key.kind == OpKind::Convert) return to_truths<T, IsNonzeroOp, Values<T>>(key);
   return nullptr;
@@ -269,7 +300,7 @@ BlockFunction predicate_function(const FunctionKey& key) {
 // To T from anything but T.
 template <class T>
 BlockFunction convert_function(const FunctionKey& key) {
-  if (key.forms[0] == Form::scalar) return nullptr;
+  if (key.forms[0] != Form::vector) return nullptr;
   switch (key.operand) {
     case DType::i1:
       return to_values<T, OneOrZero, Truths>(key);

@@ -8,6 +8,7 @@
 
 #include <hwy/highway.h>
 
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -33,6 +34,10 @@ inline constexpr bool kMasksMemory = HWY_ARCH_X86 != 0;
 #else
 inline constexpr bool kMasksMemory = false;
 #endif
+
+// Whether lanes can be permuted, and vectors be members.
+#undef MULGRAD_PERMUTES
+#define MULGRAD_PERMUTES (HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE)
 
 template <class D>
 HWY_INLINE hn::Vec<D> load_part(D d, const hn::TFromD<D>* from, std::int64_t n) {
@@ -63,7 +68,7 @@ HWY_INLINE void store_part(D d, hn::Vec<D> v, hn::TFromD<D>* to, std::int64_t n)
 template <class T>
 struct Values {
   const T* p;
-  explicit Values(const std::byte* bytes) : p(reinterpret_cast<const T*>(bytes)) {}
+  Values(const std::byte* bytes, const Block&) : p(reinterpret_cast<const T*>(bytes)) {}
   template <class D>
   HWY_INLINE hn::Vec<D> at(D d, std::int64_t i) const {
     return hn::LoadU(d, p + i);
@@ -77,7 +82,7 @@ struct Values {
 template <class T>
 struct Splat {
   T value;
-  explicit Splat(const std::byte* bytes) : value(*reinterpret_cast<const T*>(bytes)) {}
+  Splat(const std::byte* bytes, const Block&) : value(*reinterpret_cast<const T*>(bytes)) {}
   template <class D>
   HWY_INLINE hn::Vec<D> at(D d, std::int64_t) const {
     return hn::Set(d, value);
@@ -88,10 +93,65 @@ struct Splat {
   }
 };
 
+// How many rows of so many columns make a vector; 0 where it is no whole number, or where vectors
+// cannot be permuted.
+template <class T>
+HWY_INLINE std::int64_t rows_in_vector([[maybe_unused]] std::int64_t columns) {
+#if MULGRAD_PERMUTES
+  const std::int64_t lanes = lanes_of(Lanes<T>());
+  return columns > 0 && columns <= lanes && lanes % columns == 0 ? lanes / columns : 0;
+#else
+  return 0;
+#endif
+}
+
+#if MULGRAD_PERMUTES
+// For rows that make whole vectors, so that the number of columns is a power of two.
+template <class T>
+struct Rows {
+  hn::Vec<Lanes<T>> tiled;
+  HWY_INLINE Rows(const std::byte* bytes, const Block& block) {
+    const Lanes<T> d;
+    const hn::RebindToSigned<Lanes<T>> di;
+    const auto last = static_cast<hn::TFromD<decltype(di)>>(block.columns - 1);
+    const auto v = load_part(d, reinterpret_cast<const T*>(bytes), block.columns);
+    const auto column = hn::And(hn::Iota(di, 0), hn::Set(di, last));
+    tiled = hn::TableLookupLanes(v, hn::IndicesFromVec(d, column));
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D, std::int64_t) const {
+    return tiled;
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> part(D, std::int64_t, std::int64_t) const {
+    return tiled;
+  }
+};
+
+template <class T>
+struct Columns {
+  const T* p;
+  int shift;
+  HWY_INLINE Columns(const std::byte* bytes, const Block& block)
+      : p(reinterpret_cast<const T*>(bytes)),
+        shift(std::countr_zero(static_cast<std::uint64_t>(block.columns))) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, std::int64_t i) const {
+    return part(d, i, lanes_of(d));
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> part(D d, std::int64_t i, std::int64_t n) const {
+    const auto row = hn::ShiftRightSame(hn::Iota(hn::RebindToSigned<D>(), 0), shift);
+    const std::int64_t rows = ((n - 1) >> shift) + 1;
+    return hn::TableLookupLanes(load_part(d, p + (i >> shift), rows), hn::IndicesFromVec(d, row));
+  }
+};
+#endif
+
 // Bytes 0 and 1 as masks of lanes of T.
 struct Truths {
   const std::uint8_t* p;
-  explicit Truths(const std::byte* bytes) : p(reinterpret_cast<const std::uint8_t*>(bytes)) {}
+  Truths(const std::byte* bytes, const Block&) : p(reinterpret_cast<const std::uint8_t*>(bytes)) {}
   template <class D>
   static HWY_INLINE hn::Mask<D> masked(D d, hn::Vec<hn::Rebind<std::uint8_t, D>> bytes) {
     const hn::RebindToUnsigned<D> du;
@@ -165,13 +225,13 @@ HWY_INLINE void map(std::int64_t n, To to, From... from) {
 
 template <class T, class F, class To, class... From, std::size_t... kOperand>
 HWY_INLINE void map_bytes(std::byte* r, const std::array<const std::byte*, 3>& operands,
-                          std::int64_t n, std::index_sequence<kOperand...>) {
-  map<T, F>(n, To(r), From(operands[kOperand])...);
+                          std::int64_t n, const Block& block, std::index_sequence<kOperand...>) {
+  map<T, F>(n, To(r), From(operands[kOperand], block)...);
 }
 template <class T, class F, class To, class... From>
 void mapped(std::byte* r, const std::byte* a, const std::byte* b, const std::byte* c,
-            std::int64_t n, const Block&) {
-  map_bytes<T, F, To, From...>(r, {a, b, c}, n, std::index_sequence_for<From...>());
+            std::int64_t n, const Block& block) {
+  map_bytes<T, F, To, From...>(r, {a, b, c}, n, block, std::index_sequence_for<From...>());
 }
 
 // The function with operands From and results of the kind To, in lanes of T.

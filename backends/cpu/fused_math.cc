@@ -131,14 +131,15 @@ void power_each(std::byte* r, const std::byte* a, const std::byte* b, const std:
 
 template <class T>
 BlockFunction power_function(const FunctionKey& key) {
-  if (key.forms[0] == Form::scalar) return nullptr;
-  return key.forms[1] == Form::scalar ? power_each<T, 0> : power_each<T, 1>;
+  if (key.forms[0] != Form::vector) return nullptr;
+  if (key.forms[1] == Form::scalar) return power_each<T, 0>;
+  return key.forms[1] == Form::vector ? power_each<T, 1> : nullptr;
 }
 
 template <class T>
 BlockFunction float_function(const FunctionKey& key) {
   if (key.kind == OpKind::Power) return power_function<T>(key);
-  if (key.forms[0] == Form::scalar) return nullptr;
+  if (key.forms[0] != Form::vector) return nullptr;
   switch (key.kind) {
     case OpKind::Exponential:
       return to_values<T, ExponentialOp, Values<T>>(key);

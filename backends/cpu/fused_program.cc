@@ -41,24 +41,18 @@ void FusedProgram::run(std::span<std::byte* const> results,
   auto** const at = reinterpret_cast<std::byte**>(memory);
   std::byte* const behind = reinterpret_cast<std::byte*>(at + places.size());
   std::byte* const registers = behind + (-reinterpret_cast<std::uintptr_t>(behind)) % kAlignment;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const Place& place = places[i];
-    // Nothing is written by the pointers to operands and constants.
-    switch (place.in) {
-      case Place::In::registers:
-        at[i] = registers + place.index;
-        break;
-      case Place::In::constants:
-        at[i] = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&constants[place.index]));
-        break;
-      case Place::In::inputs:
-        at[i] = const_cast<std::byte*>(operands[place.index]);
-        break;
-      case Place::In::results:
-        at[i] = results[place.index];
-        break;
-    }
-  }
+  // Nothing is written by the pointers to operands and constants.
+  auto* const first_constant =
+      reinterpret_cast<std::byte*>(const_cast<std::uint64_t*>(constants.data()));
+  std::size_t i = 0;
+  const auto resolve = [&](Place::In in, auto where) {
+    for (; i < places.size() && places[i].in == in; ++i) at[i] = where(places[i].index);
+  };
+  resolve(Place::In::registers, [&](std::size_t offset) { return registers + offset; });
+  resolve(Place::In::constants, [&](std::size_t offset) { return first_constant + offset; });
+  resolve(Place::In::inputs,
+          [&](std::size_t input) { return const_cast<std::byte*>(operands[input]); });
+  resolve(Place::In::results, [&](std::size_t result) { return results[result]; });
   if (!only_block.empty()) {
     for (const SmallCall& call : only_block) {
       const auto [r, a, b, c] = call.places;

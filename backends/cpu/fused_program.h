@@ -17,7 +17,7 @@ namespace mulgrad::cpu {
 struct Place {
   enum class In : std::uint8_t { registers, constants, inputs, results };
   In in;
-  std::size_t index;  // which one; a block register's offset in bytes
+  std::size_t index;  // which input or result; the offset in bytes of a block register or constant
   // How far the value of the next row and of the next column is: not 0 in inputs and results alone.
   std::int64_t row_bytes = 0;
   std::int64_t column_bytes = 0;
@@ -36,8 +36,8 @@ struct BlockCall {
 struct FusedProgram {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  Block block;  // the largest
-  std::vector<Place> places;
+  Block block;                           // the largest
+  std::vector<Place> places;             // in the order of Place::In
   std::vector<std::uint64_t> constants;  // the bits of literals
   std::size_t scratch_bytes = 0;
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -122,7 +121,7 @@ void reduce_all(std::byte* r, const std::byte* a, const std::byte*, const std::b
   *total = combine_one<T, Fold>(*total, fold<T, Fold>(reinterpret_cast<const T*>(a), n));
 }
 
-#if HWY_TARGET != HWY_SCALAR
+#if MULGRAD_PERMUTES
 // Few short rows, all in one vector, without going through memory.
 template <class T, class Fold, Tail kTail>
 HWY_INLINE void reduce_small(T* to, const T* x, const Block& block) {
@@ -159,7 +158,7 @@ void reduce_columns(std::byte* r, const std::byte* a, const std::byte*, const st
   T* to = reinterpret_cast<T*>(r);
   const T* x = reinterpret_cast<const T*>(a);
   const std::int64_t n = block.columns;
-#if HWY_TARGET != HWY_SCALAR
+#if MULGRAD_PERMUTES
   if (n >= 2 && n <= 4 && block.rows * n <= lanes_of(Lanes<T>())) {
     reduce_small<T, Fold, kTail>(to, x, block);
     return;
@@ -262,13 +261,7 @@ void spread_scalar(std::byte* r, const std::byte* a, const std::byte*, const std
   for (std::int64_t i = 0; i < n; i += lanes_of(d)) hn::StoreU(v, d, reinterpret_cast<T*>(r) + i);
 }
 
-// How many rows of n elements make a vector; 0 where it is no whole number.
-template <class T>
-HWY_INLINE std::int64_t whole_rows_in_vector(std::int64_t n) {
-  const std::int64_t lanes = lanes_of(Lanes<T>());
-  return n > 0 && n <= lanes && lanes % n == 0 ? lanes / n : 0;
-}
-
+// What is written behind a row is what the next row overwrites.
 template <class T>
 void spread_column(std::byte* r, const std::byte* a, const std::byte*, const std::byte*,
                    std::int64_t, const Block& block) {
@@ -276,22 +269,18 @@ void spread_column(std::byte* r, const std::byte* a, const std::byte*, const std
   T* to = reinterpret_cast<T*>(r);
   const T* from = reinterpret_cast<const T*>(a);
   const std::int64_t n = block.columns;
-#if HWY_TARGET != HWY_SCALAR
+#if MULGRAD_PERMUTES
   if constexpr (sizeof(T) >= 4) {
-    if (const std::int64_t rows = whole_rows_in_vector<T>(n); rows != 0) {
-      // n is a power of two.
-      const hn::RebindToSigned<Lanes<T>> di;
-      const int shift = std::countr_zero(static_cast<std::uint64_t>(n));
-      const auto at = hn::IndicesFromVec(d, hn::ShiftRightSame(hn::Iota(di, 0), shift));
-      for (std::int64_t row = 0; row < block.rows; row += rows, to += lanes_of(d)) {
-        const auto v = load_part(d, from + row, std::min(rows, block.rows - row));
-        hn::StoreU(hn::TableLookupLanes(v, at), d, to);
+    if (rows_in_vector<T>(n) != 0) {
+      const std::int64_t all = block.rows * n;
+      const Columns<T> columns(a, block);
+      for (std::int64_t i = 0; i < all; i += lanes_of(d)) {
+        hn::StoreU(columns.part(d, i, std::min(lanes_of(d), all - i)), d, to + i);
       }
       return;
     }
   }
 #endif
-  // What is written behind a row is what the next row overwrites.
   for (std::int64_t row = 0; row < block.rows; ++row, to += n) {
     const auto v = hn::Set(d, from[row]);
     for (std::int64_t i = 0; i < n; i += lanes_of(d)) hn::StoreU(v, d, to + i);
@@ -311,21 +300,18 @@ void spread_row(std::byte* r, const std::byte* a, const std::byte*, const std::b
     }
     return;
   }
-  const auto v = load_part(d, from, n);
-#if HWY_TARGET != HWY_SCALAR
+#if MULGRAD_PERMUTES
   if constexpr (sizeof(T) >= 4) {
-    if (const std::int64_t rows = whole_rows_in_vector<T>(n); rows != 0) {
-      const hn::RebindToSigned<Lanes<T>> di;
-      const auto column = hn::Set(di, static_cast<hn::TFromD<decltype(di)>>(n - 1));
-      const auto at = hn::IndicesFromVec(d, hn::And(hn::Iota(di, 0), column));
-      const auto tiled = hn::TableLookupLanes(v, at);
+    if (const std::int64_t rows = rows_in_vector<T>(n); rows != 0) {
+      const Rows<T> row_of(a, block);
       for (std::int64_t row = 0; row < block.rows; row += rows, to += lanes_of(d)) {
-        hn::StoreU(tiled, d, to);
+        hn::StoreU(row_of.tiled, d, to);
       }
       return;
     }
   }
 #endif
+  const auto v = load_part(d, from, n);
   for (std::int64_t row = 0; row < block.rows; ++row, to += n) hn::StoreU(v, d, to);
 }
 
@@ -340,6 +326,11 @@ BlockFunction spread_of(Spread spread) {
       return spread_column<T>;
   }
   return nullptr;
+}
+
+bool make_vectors(std::size_t element_bytes, std::int64_t columns) {
+  if (element_bytes == 4) return rows_in_vector<std::uint32_t>(columns) != 0;
+  return element_bytes == 8 && rows_in_vector<std::uint64_t>(columns) != 0;
 }
 
 BlockFunction find_spread(std::size_t element_bytes, Spread spread) {
@@ -361,6 +352,11 @@ DType accumulator_of(Reduction kind, DType dtype) {
 HWY_EXPORT(find_reduction);
 BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing, Tail tail) {
   return HWY_DYNAMIC_DISPATCH(find_reduction)(kind, dtype, reducing, tail);
+}
+
+HWY_EXPORT(make_vectors);
+bool rows_make_vectors(std::size_t element_bytes, std::int64_t columns) {
+  return HWY_DYNAMIC_DISPATCH(make_vectors)(element_bytes, columns);
 }
 
 HWY_EXPORT(find_spread);
