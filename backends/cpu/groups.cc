@@ -87,6 +87,7 @@ class Grouper {
     for (std::int64_t i = 0; i < std::ssize(program_.nodes()); ++i) {
       if (!roles_[at(i)].excluded) place(i);
     }
+    merge_readers();
     return finish();
   }
 
@@ -403,6 +404,27 @@ class Grouper {
     a.reads = std::move(reads);
     b.reads.clear();
     return true;
+  }
+
+  // Loops that read all elements of the same value become one where they can: it is read once.
+  void merge_readers() {
+    std::vector<std::int32_t> reader(program_.nodes().size(), -1);  // the last group, per value
+    for (std::int64_t i = 0; i < std::ssize(program_.nodes()); ++i) {
+      for (const Edge& edge : result_.edges_of[at(i)]) {
+        if (edge.kind != EdgeKind::same || !edge.value.is_node()) continue;
+        const std::int32_t group = group_of(ValueId::node(i));
+        if (group < 0 || group_of(edge.value) == group || !is_whole(edge.value, group)) continue;
+        std::int32_t& last = reader[at(edge.value.index())];
+        if (last >= 0 && groups_[at(find(last))].before == groups_[at(group)].before) {
+          merge(find(last), group);
+        }
+        last = find(group);
+      }
+    }
+  }
+  bool is_whole(ValueId value, std::int32_t group) const {
+    const Dim elements = program_.type(value).shape.elements();
+    return elements == Dim(groups_[at(group)].space.elements) && !(elements == Dim(1));
   }
 
   // Whether the members of `reader` may read those of `source` within one loop.

@@ -325,6 +325,10 @@ class Planner {
       }
     }
     const std::vector<bool> first = units_before_the_loss();
+    // An update runs as soon as it can: what it reads is in the cache, and is read by nothing else.
+    for (const std::vector<std::int32_t>& of_input : writers) {
+      for (const std::int32_t writer : of_input) units_[at(writer)].key = -1;
+    }
     using Entry = std::tuple<bool, std::int64_t, std::int32_t>;  // later part, key, unit
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready, waiting;
     const auto offer = [&](std::int32_t u) {
