@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -115,11 +117,8 @@ std::size_t place_in_order(std::span<ArenaBlock> blocks, std::size_t calls) {
   return space.end();
 }
 
-// The largest first, each as far down as those placed before it allow.
-std::size_t place_by_size(std::span<ArenaBlock> blocks) {
-  std::vector<ArenaBlock*> order;
-  for (ArenaBlock& block : blocks) order.push_back(&block);
-  std::ranges::stable_sort(order, std::greater<>(), [](const ArenaBlock* b) { return b->bytes; });
+// In the given order, each as far down as those placed before it allow.
+std::size_t place_one_by_one(std::span<ArenaBlock* const> order) {
   std::vector<const ArenaBlock*> placed;  // by offset
   std::size_t end = 0;
   for (ArenaBlock* block : order) {
@@ -136,6 +135,30 @@ std::size_t place_by_size(std::span<ArenaBlock> blocks) {
         block);
   }
   return end;
+}
+
+// The largest first; then again, some times, with the block that ended last at the front, until all
+// need no more than `least`. Leaves the best placement and returns its end.
+std::size_t place_by_size(std::vector<ArenaBlock>& blocks, std::size_t least) {
+  constexpr std::size_t kMostWork = 1 << 24;
+  std::vector<ArenaBlock> trial = blocks;
+  std::vector<ArenaBlock*> order;
+  for (ArenaBlock& block : trial) order.push_back(&block);
+  std::ranges::stable_sort(order, std::greater<>(), [](const ArenaBlock* b) { return b->bytes; });
+  std::size_t best = std::numeric_limits<std::size_t>::max();
+  for (std::size_t work = 0; best > least && work < kMostWork;
+       work += blocks.size() * blocks.size()) {
+    const std::size_t end = place_one_by_one(order);
+    if (end < best) {
+      best = end;
+      blocks = trial;
+    }
+    const auto top = std::ranges::max_element(
+        order, {}, [](const ArenaBlock* b) { return b->offset + b->bytes; });
+    if (top == order.begin()) break;
+    std::rotate(order.begin(), top, top + 1);
+  }
+  return best;
 }
 
 }  // namespace
@@ -411,7 +434,7 @@ std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_b
   std::size_t end = place_in_order(blocks, calls_.size());
   if (end > live_bytes && blocks.size() <= kMostPacked) {
     std::vector<Block> packed = blocks;
-    const std::size_t packed_end = place_by_size(packed);
+    const std::size_t packed_end = place_by_size(packed, live_bytes);
     if (packed_end < end) {
       end = packed_end;
       blocks = std::move(packed);

@@ -326,6 +326,12 @@ class Planner {
     }
     const std::vector<bool> first = units_before_the_loss();
     // An update runs as soon as it can: what it reads is in the cache, and is read by nothing else.
+    // Loops over a single number, such as the rate, come first: updates may wait for them.
+    for (Unit& unit : units_) {
+      if (unit.kind == Unit::Kind::group && grouping_.groups[at(unit.index)].space.elements == 1) {
+        unit.key = -2;
+      }
+    }
     for (const std::vector<std::int32_t>& of_input : writers) {
       for (const std::int32_t writer : of_input) units_[at(writer)].key = -1;
     }

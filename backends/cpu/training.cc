@@ -106,6 +106,7 @@ struct TrainingSession::Impl {
     std::optional<Plan> plan;  // its inputs: those of the loss but the parameters, then the count
                                // or the optimizer inputs
     std::vector<Type> data_types;
+    DType loss_dtype = DType::f32;
     std::vector<Tensor> random;  // per spec.random_inputs: its numbers in the step that runs
   };
 
@@ -145,7 +146,7 @@ struct TrainingSession::Impl {
   Prepared& prepare(const Bindings& bindings) {
     const auto found = cache.find(bindings);
     if (found != cache.end()) return found->second;
-    Prepared entry{prepare_training_step(spec, bindings, target, {}, passes), {}, {}, {}};
+    Prepared entry{prepare_training_step(spec, bindings, target, {}, passes), {}, {}, {}, {}};
     for (const DeclaredInput& input : data_inputs) {
       entry.data_types.push_back({input.type.dtype, input.type.shape.bind(bindings)});
     }
@@ -166,6 +167,7 @@ struct TrainingSession::Impl {
       throw Error(Category::invalid_loss_output,
                   "found a loss of type " + loss.to_string() + ", expected a single element");
     }
+    entry.loss_dtype = loss.dtype;
     entry.plan = make_plan(program);
     return entry;
   }
@@ -199,12 +201,8 @@ struct TrainingSession::Impl {
     return *last;
   }
 
-  double loss_of(const Plan& plan, const Prepared& entry) const {
-    const Program& forward = entry.step.forward().program;
-    const DType dtype =
-        forward.type(forward.outputs()[static_cast<std::size_t>(forward.find_output("loss"))].value)
-            .dtype;
-    Literal value{dtype, 0};
+  static double loss_of(const Plan& plan, const Prepared& entry) {
+    Literal value{entry.loss_dtype, 0};
     std::memcpy(&value.bits, plan.output(0).data(), plan.output(0).size());
     return value.as_double();
   }
