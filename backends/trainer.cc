@@ -200,10 +200,8 @@ double Trainer::step(const Dataset& batch) {
   }
   Impl::Compiled& compiled = impl_->compile(batch);
   impl_->check_data(batch);
-  // Assigned, so that a step as large as one before allocates nothing.
-  impl_->batch[0] = batch.inputs;
-  impl_->batch[1] = batch.targets;
-  return compiled.session.step(impl_->batch);
+  const Tensor* const data[] = {&batch.inputs, &batch.targets};
+  return compiled.session.step(data);
 }
 
 Tensor Trainer::predict(const Tensor& inputs) {

@@ -1,7 +1,6 @@
 // What a Trainer is made of: for the files that implement it.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <optional>
 #include <string>
@@ -45,7 +44,6 @@ struct Trainer::Impl {
   std::optional<Program> prediction;
   Tensor no_rows;  // of the prediction's input: [0, ...]
   std::optional<CpuFunction> predictor;
-  std::array<Tensor, 2> batch;  // what step() was given last
 
   Compiled& compile(const Dataset& data);
   const Program& prediction_program(const Tensor& x);

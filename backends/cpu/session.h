@@ -102,6 +102,8 @@ class TrainingSession {
   // non_finite_loss naming the step and the first node that made a NaN or an infinity: parameters,
   // state and count are then as before the step.
   double step(std::span<const Tensor> data, std::span<const Tensor> optimizer_inputs = {});
+  // The same with tensors that lie apart.
+  double step(std::span<const Tensor* const> data, std::span<const Tensor> optimizer_inputs = {});
 
   // The step for these sizes, compiled and cached; runs nothing and accepts unsupported nodes.
   const TrainingStep& prepared(const Bindings& bindings);

@@ -121,7 +121,8 @@ struct TrainingSession::Impl {
   std::vector<std::vector<Tensor>> state;
   std::int64_t count = 0;
   std::map<Bindings, Prepared> cache;
-  Prepared* last = nullptr;  // into the cache, whose entries stay where they are
+  std::vector<const Tensor*> given;  // to step() as one array, kept so that no step allocates
+  Prepared* last = nullptr;          // into the cache, whose entries stay where they are
 
   std::shared_ptr<cpu::ThreadPool> pool;
   std::int64_t next_count = 0;  // where plans find it
@@ -189,15 +190,18 @@ struct TrainingSession::Impl {
     return cpu::make_plan(program, task, pool);
   }
 
-  Prepared& planned_for(std::span<const Tensor> data) {
+  Prepared& planned_for(std::span<const Tensor* const> data) {
     const auto fits = [&](const Prepared& entry) {
       if (data.size() != entry.data_types.size()) return false;
       for (std::size_t i = 0; i < data.size(); ++i) {
-        if (!has_type(data[i], entry.data_types[i])) return false;
+        if (!has_type(*data[i], entry.data_types[i])) return false;
       }
       return true;
     };
-    if (last == nullptr || !fits(*last)) last = &planned(infer_bindings(data_inputs, data));
+    if (last != nullptr && fits(*last)) return *last;
+    std::vector<Tensor> values;
+    for (const Tensor* value : data) values.push_back(*value);
+    last = &planned(infer_bindings(data_inputs, values));
     return *last;
   }
 
@@ -208,7 +212,8 @@ struct TrainingSession::Impl {
   }
 
   // The parameters are untouched, so the forward part runs again as it did.
-  [[noreturn]] void report(double loss, const Prepared& entry, std::span<const Tensor> data) const {
+  [[noreturn]] void report(double loss, const Prepared& entry,
+                           std::span<const Tensor* const> data) const {
     std::vector<Tensor> inputs;
     std::size_t next = 0;
     for (const DeclaredInput& input : spec.inputs) {
@@ -219,7 +224,7 @@ struct TrainingSession::Impl {
       } else if (random >= 0) {
         inputs.push_back(entry.random[static_cast<std::size_t>(random)]);
       } else {
-        inputs.push_back(data[next++]);
+        inputs.push_back(*data[next++]);
       }
     }
     const Fault fault = std::isnan(loss) ? Fault::nan : Fault::infinite;
@@ -276,11 +281,19 @@ std::span<const DeclaredInput> TrainingSession::data_inputs() const { return imp
 
 double TrainingSession::step(std::span<const Tensor> data,
                              std::span<const Tensor> optimizer_inputs) {
+  std::vector<const Tensor*>& given = impl_->given;
+  given.clear();
+  for (const Tensor& value : data) given.push_back(&value);
+  return step(std::span<const Tensor* const>(given), optimizer_inputs);
+}
+
+double TrainingSession::step(std::span<const Tensor* const> data,
+                             std::span<const Tensor> optimizer_inputs) {
   Impl& self = *impl_;
   Impl::Prepared& entry = self.planned_for(data);
   Plan& plan = *entry.plan;
   for (std::size_t i = 0; i < data.size(); ++i) {
-    plan.bind(self.data_places[i], data[i].bytes().data());
+    plan.bind(self.data_places[i], data[i]->bytes().data());
   }
   for (std::size_t i = 0; i < entry.random.size(); ++i) {
     fill_uniform(entry.random[i].data<float>(), self.spec.seed,
