@@ -293,8 +293,11 @@ void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
 
 template <class T>
 void by_tiles(const MatrixProduct<T>& p, const ThreadPool& pool) {
-  // A single row's panels are wider.
-  const std::int64_t depth = p.m == 1 ? kTileDepth * kTileVectors / kRowVectors : kTileDepth;
+  // A single row's panels are wider; where they are not packed, deep slices keep long sums
+  // accurate.
+  const std::int64_t depth = p.m > 1           ? kTileDepth
+                             : p.b_column == 1 ? 4 * kTileDepth
+                                               : kTileDepth * kTileVectors / kRowVectors;
   if (p.k <= depth) return tile_slice(p, pool);
   MatrixProduct<T> part = p;
   std::int64_t slices = (p.k + depth - 1) / depth;
