@@ -244,8 +244,9 @@ class Planner {
   }
 
   Value constant(const Literal& literal) {
-    const std::size_t number = program_.constants.size();
-    program_.constants.push_back(literal.bits);
+    const auto found = std::ranges::find(program_.constants, literal.bits);
+    const auto number = index(found - program_.constants.begin());
+    if (found == program_.constants.end()) program_.constants.push_back(literal.bits);
     return {place({Place::In::constants, number * sizeof(literal.bits)}), literal.dtype,
             Extent::scalar};
   }
@@ -357,6 +358,14 @@ class Planner {
            function(Tail::exact));
       return {result, step.dtype, Extent::column, Stage::on_block};
     }
+    if (x.stage == Stage::on_block && is_one_block() && !has_input_of_size(step)) {
+      const std::uint16_t result = new_register(step.dtype, step.extent, false);
+      const bool rows_away = step.extent == Extent::row;
+      const BlockFunction function = reduction_function(
+          kind, x.dtype, rows_away ? Reducing::rows_at_once : Reducing::all_at_once, Tail::exact);
+      call(program_.on_block, function, x.extent, result, std::span(&x, 1), function);
+      return {result, step.dtype, step.extent, Stage::on_block};
+    }
     const DType stored = accumulator_of(kind, x.dtype);
     Value total{new_register(stored, step.extent, true), step.dtype, step.extent,
                 Stage::accumulated, stored};
@@ -381,9 +390,23 @@ class Planner {
     return finished;
   }
 
+  // Whether the space surely is one block, and has elements.
+  bool is_one_block() const {
+    const std::int64_t elements = loop_.rows * loop_.columns;
+    return elements > 0 && elements <= kLeastElements;
+  }
+  // Whether there is an input that the step's result may lie over while it is still read.
+  bool has_input_of_size(const FusedStep& step) const {
+    const std::int64_t bytes = byte_size(step.dtype) * elements(step.extent);
+    return std::ranges::any_of(inputs_, [&](const Value& input) {
+      return input.extent == Extent::full &&
+             byte_size(input.dtype) * elements(Extent::full) == bytes;
+    });
+  }
+
   std::int64_t elements(Extent extent) const {
-    return (extent == Extent::row ? 1 : loop_.rows) *
-           (extent == Extent::column ? 1 : loop_.columns);
+    return (extent == Extent::row || extent == Extent::scalar ? 1 : loop_.rows) *
+           (extent == Extent::column || extent == Extent::scalar ? 1 : loop_.columns);
   }
 
   // A sum starts from -0, which changes no term, -0 included; over nothing it is +0.
@@ -401,7 +424,8 @@ class Planner {
   void store(std::size_t result) {
     const Value& x = values_[index(loop_.results[result])];
     const Place to = memory(Place::In::results, result, x.dtype, x.extent);
-    if (x.extent == Extent::row || x.extent == Extent::scalar) {
+    const bool is_small = x.extent == Extent::row || x.extent == Extent::scalar;
+    if (is_small && x.stage != Stage::on_block) {
       finish(x.extent == Extent::row ? program_.after_rows : program_.at_end, x, place(to));
       return;
     }
@@ -413,12 +437,12 @@ class Planner {
         std::ranges::find(calls, x.place, [](const BlockCall& c) { return c.places[0]; });
     const bool is_read_later =
         now.in != Place::In::registers || made == calls.end() ||
-        std::any_of(made + 1, calls.end(), [&](const BlockCall& call) {
+        (!is_small && std::any_of(made + 1, calls.end(), [&](const BlockCall& call) {
           return std::ranges::any_of(call.places, [&](std::uint16_t i) {
             const Place& operand = program_.places[i];
             return operand.in == Place::In::inputs && operand.row_bytes == to.row_bytes;
           });
-        });
+        }));
     if (is_read_later) {
       call(calls, function_of({OpKind::StopGradient, {}, x.dtype, x.dtype}), x.extent, place(to),
            std::span(&x, 1));
@@ -514,16 +538,21 @@ class Planner {
     }
   }
 
-  // By kind, so that a run finds the pointers of each kind in a row.
+  // Each once and by kind, so that a run finds the pointers of each kind in a row.
   void sort_places() {
     std::vector<std::uint16_t> order(program_.places.size());
     std::iota(order.begin(), order.end(), std::uint16_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::uint16_t i) { return program_.places[i].in; });
+    std::ranges::stable_sort(order, {}, [&](std::uint16_t i) {
+      return std::pair(program_.places[i].in, program_.places[i].index);
+    });
     std::vector<std::uint16_t> number(order.size());
     std::vector<Place> sorted;
     for (const std::uint16_t i : order) {
-      number[i] = static_cast<std::uint16_t>(sorted.size());
-      sorted.push_back(program_.places[i]);
+      const Place& place = program_.places[i];
+      if (sorted.empty() || place.in != sorted.back().in || place.index != sorted.back().index) {
+        sorted.push_back(place);
+      }
+      number[i] = static_cast<std::uint16_t>(sorted.size() - 1);
     }
     program_.places = std::move(sorted);
     for (auto* calls : {&program_.once, &program_.before_rows, &program_.on_block,

@@ -54,7 +54,9 @@ enum class Reducing : std::uint8_t {
   rows_away,     // r[column] of accumulators with a [rows, columns]
   columns_away,  // r[row] = a [rows, columns] reduced; over no columns the identity, a sum's +0.
                  // Tail::whole where r is no result of the loop, else Tail::exact
-  all            // the accumulator r with n elements of a
+  all,           // the accumulator r with n elements of a
+  rows_at_once,  // as rows_away and all, but without an accumulator: r is the result, of at least
+  all_at_once    // one row or element
 };
 BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing, Tail tail);
 

@@ -75,6 +75,21 @@ HWY_INLINE hn::Vec<DA> load_wide_part(DA da, const T* x, std::int64_t n) {
   return widened<T>(da, load_part(hn::Rebind<T, DA>(), x, n));
 }
 
+template <class T, class DA>
+HWY_INLINE hn::Vec<hn::Rebind<T, DA>> narrowed(DA, hn::Vec<DA> x) {
+  const hn::Rebind<T, DA> d;
+  if constexpr (sizeof(hn::TFromD<DA>) == sizeof(T)) {
+    return x;
+#if HWY_TARGET == HWY_SCALAR
+  } else {  // Highway narrows infinities to the largest number there
+    return hn::Set(d, static_cast<T>(hn::GetLane(x)));
+#else
+  } else {
+    return hn::DemoteTo(d, x);
+#endif
+  }
+}
+
 // n > 0 elements folded, in an order that n alone decides.
 template <class T, class Fold>
 HWY_INLINE typename Fold::A fold(const T* x, std::int64_t n) {
@@ -121,6 +136,12 @@ void reduce_all(std::byte* r, const std::byte* a, const std::byte*, const std::b
   *total = combine_one<T, Fold>(*total, fold<T, Fold>(reinterpret_cast<const T*>(a), n));
 }
 
+template <class T, class Fold>
+void reduce_all_at_once(std::byte* r, const std::byte* a, const std::byte*, const std::byte*,
+                        std::int64_t n, const Block&) {
+  *reinterpret_cast<T*>(r) = static_cast<T>(fold<T, Fold>(reinterpret_cast<const T*>(a), n));
+}
+
 #if MULGRAD_PERMUTES
 // Few short rows, all in one vector, without going through memory.
 template <class T, class Fold, Tail kTail>
@@ -144,11 +165,7 @@ HWY_INLINE void reduce_small(T* to, const T* x, const Block& block) {
     total = Fold::Combine::apply(da, total, column(i));
   }
   const ToValues<T, kTail> result(reinterpret_cast<std::byte*>(to));
-  if constexpr (sizeof(A) > sizeof(T)) {
-    result.part(half, 0, block.rows, hn::DemoteTo(half, total));
-  } else {
-    result.part(half, 0, block.rows, total);
-  }
+  result.part(half, 0, block.rows, narrowed<T>(da, total));
 }
 #endif
 
@@ -181,40 +198,62 @@ void reduce_columns(std::byte* r, const std::byte* a, const std::byte*, const st
   }
 }
 
+// One vector of columns at x, combined with `total`.
+template <class T, class Fold, class DA>
+HWY_INLINE hn::Vec<DA> fold_rows(DA d, hn::Vec<DA> total, const T* x, const Block& block,
+                                 std::int64_t columns) {
+  using Combine = typename Fold::Combine;
+  const std::int64_t stride = block.columns;
+  std::int64_t row = 0;
+  if (columns < lanes_of(d)) {
+    for (; row < block.rows; ++row, x += stride) {
+      total = Combine::apply(d, total, load_wide_part(d, x, columns));
+    }
+    return total;
+  }
+  if (block.rows >= 4) {
+    auto b = hn::Set(d, Fold::start()), c = b, e = b;
+    for (; row + 4 <= block.rows; row += 4, x += 4 * stride) {
+      total = Combine::apply(d, total, load_wide(d, x));
+      b = Combine::apply(d, b, load_wide(d, x + stride));
+      c = Combine::apply(d, c, load_wide(d, x + 2 * stride));
+      e = Combine::apply(d, e, load_wide(d, x + 3 * stride));
+    }
+    total = Combine::apply(d, Combine::apply(d, total, b), Combine::apply(d, c, e));
+  }
+  for (; row < block.rows; ++row, x += stride) {
+    total = Combine::apply(d, total, load_wide(d, x));
+  }
+  return total;
+}
+
 // The accumulators have room for whole vectors.
 template <class T, class Fold>
 void reduce_rows(std::byte* r, const std::byte* a, const std::byte*, const std::byte*, std::int64_t,
                  const Block& block) {
-  using Combine = typename Fold::Combine;
   const Lanes<typename Fold::A> d;
   const std::int64_t lanes = lanes_of(d);
-  const std::int64_t stride = block.columns;
   for (std::int64_t column = 0; column < block.columns; column += lanes) {
     auto* to = reinterpret_cast<typename Fold::A*>(r) + column;
     const T* x = reinterpret_cast<const T*>(a) + column;
-    const std::int64_t n = block.columns - column;
-    auto total = hn::LoadU(d, to);
-    std::int64_t row = 0;
-    if (n >= lanes) {
-      if (block.rows >= 4) {
-        auto b = hn::Set(d, Fold::start()), c = b, e = b;
-        for (; row + 4 <= block.rows; row += 4, x += 4 * stride) {
-          total = Combine::apply(d, total, load_wide(d, x));
-          b = Combine::apply(d, b, load_wide(d, x + stride));
-          c = Combine::apply(d, c, load_wide(d, x + 2 * stride));
-          e = Combine::apply(d, e, load_wide(d, x + 3 * stride));
-        }
-        total = Combine::apply(d, Combine::apply(d, total, b), Combine::apply(d, c, e));
-      }
-      for (; row < block.rows; ++row, x += stride) {
-        total = Combine::apply(d, total, load_wide(d, x));
-      }
-    } else {
-      for (; row < block.rows; ++row, x += stride) {
-        total = Combine::apply(d, total, load_wide_part(d, x, n));
-      }
-    }
-    hn::StoreU(total, d, to);
+    const std::int64_t n = std::min(lanes, block.columns - column);
+    hn::StoreU(fold_rows<T, Fold>(d, hn::LoadU(d, to), x, block, n), d, to);
+  }
+}
+
+template <class T, class Fold>
+void reduce_rows_at_once(std::byte* r, const std::byte* a, const std::byte*, const std::byte*,
+                         std::int64_t, const Block& block) {
+  using A = typename Fold::A;
+  const Lanes<A> d;
+  const hn::Rebind<T, Lanes<A>> dt;
+  const std::int64_t lanes = lanes_of(d);
+  for (std::int64_t column = 0; column < block.columns; column += lanes) {
+    T* to = reinterpret_cast<T*>(r) + column;
+    const T* x = reinterpret_cast<const T*>(a) + column;
+    const std::int64_t n = std::min(lanes, block.columns - column);
+    const auto total = fold_rows<T, Fold>(d, hn::Set(d, Fold::start()), x, block, n);
+    store_part(dt, narrowed<T>(d, total), to, n);
   }
 }
 
@@ -228,6 +267,10 @@ BlockFunction of_fold(Reducing reducing, Tail tail) {
                                  : reduce_columns<T, Fold, Tail::exact>;
     case Reducing::all:
       return reduce_all<T, Fold>;
+    case Reducing::rows_at_once:
+      return reduce_rows_at_once<T, Fold>;
+    case Reducing::all_at_once:
+      return reduce_all_at_once<T, Fold>;
   }
   return nullptr;
 }
