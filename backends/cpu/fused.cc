@@ -176,7 +176,8 @@ class Planner {
     whole_rows_ = std::ranges::any_of(loop_.steps, [&](const FusedStep& step) {
       return reduce_of(step) != nullptr &&
              (step.extent == Extent::column ||
-              (step.extent == Extent::scalar && read_[index(&step - loop_.steps.data())]));
+              (step.extent == Extent::scalar && read_[index(&step - loop_.steps.data())] &&
+               extent_of(loop_, step.arguments[0]) == Extent::row));
     });
     if (const auto update = update_of(loop_)) {
       plan_update(*update);
@@ -194,9 +195,9 @@ class Planner {
   }
 
  private:
-  // When a value is made: with the calls of program_.once, before_rows or on_block; or it is an
-  // accumulator, to be finished in after_rows or at_end.
-  enum class Stage : std::uint8_t { once, before_rows, on_block, accumulated };
+  // When a value is made: with the calls of program_.once, before_rows or on_block, or behind the
+  // loop in after_rows or at_end; or it is an accumulator, to be finished there.
+  enum class Stage : std::uint8_t { once, before_rows, on_block, behind, accumulated };
   struct Value {
     std::uint16_t place;
     DType dtype;
@@ -251,7 +252,10 @@ class Planner {
             Extent::scalar};
   }
 
-  std::vector<BlockCall>& calls(Stage stage) {
+  std::vector<BlockCall>& calls(Stage stage, Extent extent) {
+    if (stage == Stage::behind) {
+      return extent == Extent::row ? program_.after_rows : program_.at_end;
+    }
     return stage == Stage::once          ? program_.once
            : stage == Stage::before_rows ? program_.before_rows
                                          : program_.on_block;
@@ -276,7 +280,7 @@ class Planner {
                         : x.extent == Extent::row  ? Spread::row
                                                    : Spread::column;
     Value made{new_register(x.dtype, extent, stage == Stage::before_rows), x.dtype, extent, stage};
-    call(calls(stage), spread_function(index(byte_size(x.dtype)), form), extent, made.place,
+    call(calls(stage, extent), spread_function(index(byte_size(x.dtype)), form), extent, made.place,
          std::span(&x, 1));
     found->second = made;
     return made;
@@ -284,7 +288,9 @@ class Planner {
 
   Value elementwise(const FusedStep& step) {
     std::vector<Value> x;
-    for (const FusedArgument& argument : step.arguments) x.push_back(value_of(argument));
+    for (const FusedArgument& argument : step.arguments) {
+      x.push_back(finished(value_of(argument)));
+    }
     FunctionKey key = key_of(step.op, x.back().dtype, step.dtype);
     const Extent extent = step.extent;
 
@@ -325,11 +331,11 @@ class Planner {
                   : extent == Extent::row  ? Stage::before_rows
                                            : Stage::on_block;
     for (const Value& v : x) stage = std::max(stage, v.stage);
-    INTERNAL_CHECK(stage != Stage::accumulated);
+    INTERNAL_CHECK(stage != Stage::accumulated && (stage != Stage::behind || !by_row));
     const std::uint16_t result = new_register(step.dtype, extent, stage != Stage::on_block);
     const BlockFunction exact = function_of(key);
     key.tail = Tail::whole;
-    BlockCall& made = call(calls(stage), function_of(key), extent, result, x, exact);
+    BlockCall& made = call(calls(stage, extent), function_of(key), extent, result, x, exact);
     if (by_row) {
       // Behind a row lies the next one, of which an operand may be read yet.
       made.function = exact;
@@ -344,6 +350,17 @@ class Planner {
       }
     }
     return {result, step.dtype, extent, stage};
+  }
+
+  // An accumulator's value, behind the loop.
+  Value finished(const Value& x) {
+    if (x.stage != Stage::accumulated) return x;
+    const auto [found, is_new] = finished_.try_emplace(x.place);
+    if (is_new) {
+      found->second = {new_register(x.dtype, x.extent, true), x.dtype, x.extent, Stage::behind};
+      finish(calls(Stage::behind, x.extent), x, found->second.place);
+    }
+    return found->second;
   }
 
   Value reduction(const FusedStep& step) {
@@ -377,11 +394,11 @@ class Planner {
          spread_function(index(byte_size(stored)), Spread::scalar), step.extent, total.place,
          std::span(&start, 1));
     const Stage stage = x.extent == Extent::row ? Stage::before_rows : Stage::on_block;
-    call(calls(stage),
+    call(calls(stage, x.extent),
          reduction_function(kind, x.dtype, over_rows ? Reducing::rows_away : Reducing::all,
                             Tail::exact),
          x.extent, total.place, std::span(&x, 1));
-    calls(stage).back().first_columns_only = x.extent == Extent::column;
+    calls(stage, x.extent).back().first_columns_only = x.extent == Extent::column;
     if (stage != Stage::before_rows || !whole_rows_) return total;
     // All of the row is there: later steps may read its reduction.
     const Value finished{new_register(step.dtype, step.extent, true), step.dtype, step.extent,
@@ -424,6 +441,11 @@ class Planner {
   void store(std::size_t result) {
     const Value& x = values_[index(loop_.results[result])];
     const Place to = memory(Place::In::results, result, x.dtype, x.extent);
+    if (x.stage == Stage::behind) {
+      call(calls(x.stage, x.extent), function_of({OpKind::StopGradient, {}, x.dtype, x.dtype}),
+           x.extent, place(to), std::span(&x, 1));
+      return;
+    }
     const bool is_small = x.extent == Extent::row || x.extent == Extent::scalar;
     if (is_small && x.stage != Stage::on_block) {
       finish(x.extent == Extent::row ? program_.after_rows : program_.at_end, x, place(to));
@@ -437,12 +459,12 @@ class Planner {
         std::ranges::find(calls, x.place, [](const BlockCall& c) { return c.places[0]; });
     const bool is_read_later =
         now.in != Place::In::registers || made == calls.end() ||
-        (!is_small && std::any_of(made + 1, calls.end(), [&](const BlockCall& call) {
+        std::any_of(made + 1, calls.end(), [&](const BlockCall& call) {
           return std::ranges::any_of(call.places, [&](std::uint16_t i) {
             const Place& operand = program_.places[i];
             return operand.in == Place::In::inputs && operand.row_bytes == to.row_bytes;
           });
-        }));
+        });
     if (is_read_later) {
       call(calls, function_of({OpKind::StopGradient, {}, x.dtype, x.dtype}), x.extent, place(to),
            std::span(&x, 1));
@@ -597,6 +619,7 @@ class Planner {
   bool whole_rows_ = false;    // whether a block must hold whole rows
   std::vector<Register> registers_;
   std::map<std::pair<std::uint16_t, Extent>, Value> spreads_;
+  std::map<std::uint16_t, Value> finished_;       // of accumulators
   std::map<std::uint16_t, BlockFunction> exact_;  // by the place of the result
 };
 

@@ -38,8 +38,9 @@ using FusedArgument = std::variant<FromInput, FromStep, Literal>;
 
 // One op of the loop, with the op's own semantics (core/op.h). Elementwise: an argument's extent is
 // that of the step or broadcasts to it. Reduce of sum, max or min: full -> column (over columns),
-// row or scalar, and column -> scalar, row -> scalar. A later step may read a step of extent row or
-// scalar that sums over rows only after the loop, so never: such steps are results only.
+// row or scalar, and column -> scalar, row -> scalar. A step of extent row or scalar that sums over
+// rows is there only behind the loop: only elementwise steps of the same extent read it, and theirs
+// are there only then as well.
 struct FusedStep {
   Op op;
   std::vector<FusedArgument> arguments;
@@ -62,7 +63,8 @@ bool can_fuse(const Op& op, std::span<const DType> operands, DType result);
 std::int64_t max_fused_columns();
 
 // Operand i is loop.inputs[i]; result i is step loop.results[i]. A result may lie over a full input
-// of the same byte size. Bit-equal for any number of calls; sums of f32 accumulate in f64.
+// of the same byte size, or over an input of its own extent, row or scalar. Bit-equal for any
+// number of calls; sums of f32 accumulate in f64.
 Kernel fused_kernel(const FusedLoop& loop);
 
 // For the printed plan: "fused_f32 128x10 (subtract exponential reduce_sum divide)".

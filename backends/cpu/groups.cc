@@ -251,8 +251,9 @@ class Grouper {
     to.reads.push_back(edge.value.index());
   }
 
-  // The extents that the node has in a group whose space is `space`.
-  std::optional<Member> embedded(const Candidate& c, const Space& space, Extent as) const {
+  // The node as a member whose operands and result, were they full in its own space, have extent
+  // `as` in the group's.
+  std::optional<Member> embedded(const Candidate& c, Extent as) const {
     Member member{{c.node, as, c.extent}, c.ends};
     if (as == Extent::full) return member;
     if (c.space.columns != 0) return std::nullopt;
@@ -260,11 +261,9 @@ class Grouper {
       member.extent = as;
       return member;
     }
+    if (as == Extent::scalar) return std::nullopt;
     member.extent = Extent::scalar;
     member.ends = true;
-    // Where all rows, or columns, are one there is nothing to wait for, but the loop is not made
-    // for it.
-    static_cast<void>(space);
     return member;
   }
 
@@ -273,12 +272,20 @@ class Grouper {
     for (const Edge& edge : edges) {
       if (edge.kind == EdgeKind::literal || group_of(edge.value) != group) continue;
       const Member& source = member_of(group, edge.value.index());
-      if (source.ends) return false;
+      // What is there behind the loop only is read by what follows the loop.
+      if (source.ends &&
+          (edge.kind != EdgeKind::same || !follows(member) || source.extent != member.extent)) {
+        return false;
+      }
       Extent extent = source.extent;
       if (lifted && extent == Extent::full) extent = *lifted;
       if (!matches(extent, required_extent(member, edge.kind), space)) return false;
     }
     return true;
+  }
+  bool follows(const GroupMember& member) const {
+    return roles_[at(member.node)].may_follow && is_elementwise(node(member.node).op) &&
+           (member.extent == Extent::row || member.extent == Extent::scalar);
   }
   const Member& member_of(std::int32_t group, std::int64_t index) const {
     const auto& members = groups_[at(group)].members;
@@ -311,7 +318,7 @@ class Grouper {
     }
     if (const auto space = unify(to.space, c.space)) {
       if (within_row(to, c, *space)) {
-        const auto member = embedded(c, *space, Extent::full);
+        const auto member = embedded(c, Extent::full);
         if (member && fits(c.edges, *member, group, *space, std::nullopt)) {
           to.space = *space;
           add(group, c, *member);
@@ -325,15 +332,15 @@ class Grouper {
         if (c.space.elements != (as == Extent::column ? rows : to.space.columns)) continue;
         // A single number belongs here only as the number of a row.
         if (c.space.elements == 1 && as == Extent::row) continue;
-        const auto member = embedded(c, to.space, as);
-        if (member && fits(c.edges, *member, group, to.space, std::nullopt)) {
-          add(group, c, *member);
-          return true;
-        }
+        if (add_if_fitting(c, group, as)) return true;
       }
     }
+    if (c.space.elements == 1 && role.may_follow && to.space.elements > 1 &&
+        add_if_fitting(c, group, Extent::scalar)) {
+      return true;
+    }
     if (const auto side = side_of(to.space, c.space)) {
-      const auto member = embedded(c, c.space, Extent::full);
+      const auto member = embedded(c, Extent::full);
       if (member && fits(c.edges, *member, group, c.space, side)) {
         lift(to, c.space, *side);
         add(group, c, *member);
@@ -341,6 +348,20 @@ class Grouper {
       }
     }
     return false;
+  }
+
+  bool add_if_fitting(const Candidate& c, std::int32_t group, Extent as) {
+    auto member = embedded(c, as);
+    if (!member || !fits(c.edges, *member, group, groups_[at(group)].space, std::nullopt)) {
+      return false;
+    }
+    // What reads something behind the loop is behind the loop.
+    for (const Edge& edge : c.edges) {
+      if (edge.kind == EdgeKind::literal || group_of(edge.value) != group) continue;
+      member->ends = member->ends || member_of(group, edge.value.index()).ends;
+    }
+    add(group, c, *member);
+    return true;
   }
 
   // A row of a loop that reduces its columns must fit.

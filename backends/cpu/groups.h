@@ -36,9 +36,10 @@ struct Group {
 
 // What the grouping is to know of a node.
 struct NodeRole {
-  bool excluded = false;   // runs elsewhere
-  bool before = false;     // the loss waits for it
-  bool committed = false;  // is written over a parameter or state
+  bool excluded = false;    // runs elsewhere
+  bool before = false;      // the loss waits for it
+  bool committed = false;   // is written over a parameter or state
+  bool may_follow = false;  // may run behind the loop of the sum that it reads
 };
 
 struct Grouping {

@@ -76,11 +76,14 @@ class Planner {
     for (std::size_t i = 0; i < task_.commits.size(); ++i) {
       if (!task_.commits[i]) continue;
       const ValueId value = behind(program_.outputs()[i].value);
-      if (value.is_node()) roles_[at(value.index())].committed = true;
+      if (!value.is_node()) continue;
+      roles_[at(value.index())].committed = true;
+      mark_short_update(value.index());
     }
     if (!task_.checkpoint) return;
     const ValueId loss = program_.outputs()[*task_.checkpoint].value;
     if (loss.is_node()) roles_[at(loss.index())].before = true;
+    if (behind(loss).is_node()) roles_[at(behind(loss).index())].may_follow = true;
     for (std::size_t i = roles_.size(); i-- > 0;) {
       if (!roles_[i].before) continue;
       for (const Operand& operand : program_.nodes()[i].operands) {
@@ -89,6 +92,19 @@ class Planner {
         }
       }
     }
+  }
+
+  // parameter - rate * gradient, which may follow the loop that sums up the gradient.
+  void mark_short_update(std::int64_t index) {
+    const Node& update = node(index);
+    if (!std::holds_alternative<Subtract>(update.op) || update.operands[1].is_literal()) return;
+    const ValueId scaled = behind(update.operands[1].value());
+    if (!scaled.is_node() || uses_.count(scaled) != 1 ||
+        !std::holds_alternative<Multiply>(program_.node(scaled).op)) {
+      return;
+    }
+    roles_[at(index)].may_follow = true;
+    roles_[at(scaled.index())].may_follow = true;
   }
 
   // Products -----------------------------------------------------------------------------------
@@ -514,8 +530,10 @@ class Planner {
     for (const auto& input : inputs) call.operands.push_back(buffer(input.first));
     for (const std::int64_t result : results_) {
       KernelResult made{bytes_of(node(result).type)};
+      const Extent extent = group.members[at(place_of(result))].extent;
       for (std::size_t i = 0; i < loop.inputs.size(); ++i) {
-        if (loop.inputs[i].extent == Extent::full) {
+        const Extent input = loop.inputs[i].extent;
+        if (input == Extent::full || (input == extent && input != Extent::column)) {
           made.may_overlay.push_back(static_cast<std::int32_t>(i));
         }
       }

@@ -341,6 +341,33 @@ TEST(UpdateFold, AppliesWhereTheGradientIsReadOnceAlone) {
   }
 }
 
+// Biases change behind the loop that sums up their gradient, also where it runs in many parts.
+TEST(Steps, PlainUpdates_AgreeWithTheInterpreter) {
+  const std::vector<std::int64_t> networks[] = {
+      {2, 8, 2}, {6, 5, 3}, {4, 1, 2}, {3, 2500, 4}, {3, 64, 70}};
+  for (const std::vector<std::int64_t>& sizes : networks) {
+    for (const std::int64_t rows : {1, 2, 4, 100}) {
+      for (const Target& target : {Target::cpu(), Target::matmul_only()}) {
+        SCOPED_TRACE(std::to_string(sizes[1]) + " wide, " + std::to_string(rows) + " rows");
+        const TrainingSpec spec = classifier(sizes, sgd());
+        TrainingSession session = session_of(spec, target);
+        std::vector<Tensor> inputs{numbers({DType::f32, {rows, sizes[0]}}, 3),
+                                   Tensor(DType::i32, {rows})};
+        for (const Tensor& parameter : session.parameters()) inputs.push_back(parameter);
+        inputs.push_back(Tensor::scalar<std::int64_t>(1));
+        const std::vector<Tensor> want =
+            interpret(step_program(session.prepared({{"B", rows}})), inputs);
+        const double loss = session.step(std::vector{inputs[0], inputs[1]});
+        EXPECT_NEAR(loss, want[0].element(0).as_double(), 1e-5);
+        for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
+          EXPECT_TRUE(near(session.parameters()[i], want[1 + i], {0, 1e-5}))
+              << session.plan({{"B", rows}}).print();
+        }
+      }
+    }
+  }
+}
+
 // The old value is read behind the product: by another parameter's update.
 TEST(UpdateFold, ParameterThatIsReadLater_IsRightAllTheSame) {
   Builder builder;
