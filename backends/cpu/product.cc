@@ -34,8 +34,8 @@ constexpr double kBlasPartWork = 100e6;
 constexpr std::int64_t kMostParts = 8;
 // Columns of parts come in multiples of this, so that tiles are whole.
 constexpr std::int64_t kPartColumns = 64;
-// Rows or columns that a part has at least: it packs the right side anew.
-constexpr std::int64_t kPartLength = 100;
+// Rows that a part has at least: it packs the right side anew.
+constexpr std::int64_t kPartRows = 250;
 
 double work_of(const ProductSpec& spec) {
   return static_cast<double>(spec.m) * static_cast<double>(spec.n) * static_cast<double>(spec.k);
@@ -95,8 +95,11 @@ Parts parts_of(const ProductSpec& spec, Route route) {
   };
   if (batches > 1) return {Cut::batch, most(all, kPartWork, batches)};
   const double each = route == Route::blas ? kBlasPartWork : kPartWork;
-  if (spec.m >= spec.n) return {Cut::rows, most(all, each, spec.m / kPartLength)};
-  return {Cut::columns, most(all, each, spec.n / kPartLength)};
+  // Tiles take the columns panel by panel anyway, so that cut is free.
+  const std::int64_t by_columns = most(all, each, spec.n / kPartColumns);
+  const std::int64_t by_rows = most(all, each, spec.m / kPartRows);
+  if (by_columns >= by_rows) return {Cut::columns, by_columns};
+  return {Cut::rows, by_rows};
 }
 
 // Part `part` of `parts` of `size` things, in multiples of `unit`.

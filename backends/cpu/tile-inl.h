@@ -162,6 +162,73 @@ constexpr std::array<TileFunction<T>, kRowVectors> rows(std::integer_sequence<in
   return {&tile<1, kVectors + 1, Last::part, T>...};
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// Four columns of 16 bytes of four-byte elements, or two of eight bytes, as rows of `width`
+// elements. `load(i)` is the i-th column.
+template <class D, class F, class T>
+HWY_INLINE void transpose_square(D d, F load, std::int64_t width, T* to) {
+  if constexpr (sizeof(T) == 8) {
+    const auto x0 = load(0);
+    const auto x1 = load(1);
+    hn::StoreU(hn::InterleaveLower(d, x0, x1), d, to);
+    hn::StoreU(hn::InterleaveUpper(d, x0, x1), d, to + width);
+  } else {
+    const hn::Repartition<double, D> pairs;
+    const auto x0 = load(0);
+    const auto x1 = load(1);
+    const auto x2 = load(2);
+    const auto x3 = load(3);
+    const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, x0, x1));
+    const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, x2, x3));
+    const auto up01 = hn::BitCast(pairs, hn::InterleaveUpper(d, x0, x1));
+    const auto up23 = hn::BitCast(pairs, hn::InterleaveUpper(d, x2, x3));
+    const auto store = [&](auto v, std::int64_t i)
+                           HWY_ATTR { hn::StoreU(hn::BitCast(d, v), d, to + i * width); };
+    store(hn::InterleaveLower(pairs, low01, low23), 0);
+    store(hn::InterleaveUpper(pairs, low01, low23), 1);
+    store(hn::InterleaveLower(pairs, up01, up23), 2);
+    store(hn::InterleaveUpper(pairs, up01, up23), 3);
+  }
+}
+
+// Columns that are contiguous in memory, by squares of 16 bytes. A cache line of a column is read
+// as a whole: columns that lie a power of two apart push each other out. The last squares may go
+// beyond k, where nothing is read.
+template <class T>
+void pack_transposed(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t width,
+                     T* HWY_RESTRICT to) {
+  constexpr std::int64_t kSquare = 16 / sizeof(T);
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  static_assert(kTileDepth % kSquare == 0);
+  const hn::FixedTag<T, kSquare> d;
+  for (std::int64_t begin = 0; begin < p.k; begin += kLine) {
+    const std::int64_t end = std::min(p.k, begin + kLine);
+    std::int64_t column = 0;
+    for (; column + kSquare <= columns; column += kSquare) {
+      const T* from = p.b + column * p.b_column;
+      std::int64_t row = begin;
+      for (; row + kSquare <= end; row += kSquare) {
+        const auto load = [&](std::int64_t i)
+                              HWY_ATTR { return hn::LoadU(d, from + row + i * p.b_column); };
+        transpose_square(d, load, width, to + row * width + column);
+      }
+      if (row < end) {
+        const auto mask = hn::FirstN(d, static_cast<std::size_t>(end - row));
+        const auto load = [&](std::int64_t i) HWY_ATTR {
+          return hn::MaskedLoad(mask, d, from + row + i * p.b_column);
+        };
+        transpose_square(d, load, width, to + row * width + column);
+      }
+    }
+    for (; column < columns; ++column) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        to[row * width + column] = p.b[row + column * p.b_column];
+      }
+    }
+  }
+}
+#endif
+
 // Columns of the right side, contiguous or not, as rows of `width` elements, the ones behind the
 // columns left as they are.
 template <class T>
@@ -183,55 +250,10 @@ void pack_panel(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t wi
     }
     return;
   }
-  std::int64_t row = 0;
 #if HWY_TARGET != HWY_SCALAR
-  // Transposed in squares that fill 16 bytes; a row of the panel at a time. The last may go beyond
-  // k, where nothing is read.
-  constexpr std::int64_t kSquare = 16 / sizeof(T);
-  static_assert(kTileDepth % kSquare == 0);
-  const hn::FixedTag<T, kSquare> block;
-  if (p.b_row == 1) {
-    for (; row < p.k; row += kSquare) {
-      const std::int64_t high = std::min(kSquare, p.k - row);
-      const auto mask = hn::FirstN(block, static_cast<std::size_t>(high));
-      const auto load = [&](std::int64_t column) HWY_ATTR {
-        const T* from = p.b + row + column * p.b_column;
-        return high == kSquare ? hn::LoadU(block, from) : hn::MaskedLoad(mask, block, from);
-      };
-      std::int64_t column = 0;
-      for (; column + kSquare <= columns; column += kSquare) {
-        T* square = to + row * width + column;
-        const auto x0 = load(column);
-        const auto x1 = load(column + 1);
-        if constexpr (kSquare == 2) {
-          hn::StoreU(hn::InterleaveLower(block, x0, x1), block, square);
-          hn::StoreU(hn::InterleaveUpper(block, x0, x1), block, square + width);
-        } else {
-          const hn::Repartition<double, decltype(block)> pairs;
-          const auto x2 = load(column + 2);
-          const auto x3 = load(column + 3);
-          const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(block, x0, x1));
-          const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(block, x2, x3));
-          const auto up01 = hn::BitCast(pairs, hn::InterleaveUpper(block, x0, x1));
-          const auto up23 = hn::BitCast(pairs, hn::InterleaveUpper(block, x2, x3));
-          const auto store = [&](auto v, std::int64_t i) HWY_ATTR {
-            hn::StoreU(hn::BitCast(block, v), block, square + i * width);
-          };
-          store(hn::InterleaveLower(pairs, low01, low23), 0);
-          store(hn::InterleaveUpper(pairs, low01, low23), 1);
-          store(hn::InterleaveLower(pairs, up01, up23), 2);
-          store(hn::InterleaveUpper(pairs, up01, up23), 3);
-        }
-      }
-      for (; column < columns; ++column) {
-        for (std::int64_t i = 0; i < high; ++i) {
-          to[(row + i) * width + column] = p.b[row + i + column * p.b_column];
-        }
-      }
-    }
-  }
+  if (p.b_row == 1) return pack_transposed(p, columns, width, to);
 #endif
-  for (; row < p.k; ++row) {
+  for (std::int64_t row = 0; row < p.k; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
       to[row * width + column] = p.b[row * p.b_row + column * p.b_column];
     }

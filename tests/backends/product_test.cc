@@ -199,7 +199,7 @@ TEST(Product, PartsOnOneTwoAndThreeThreads_GiveEqualBits) {
     ProductWrite write;
   };
   const Case cases[] = {
-      {{515, 130, 140}, 0, Form::plain, Form::plain, ProductWrite::overwrite},
+      {{600, 40, 350}, 0, Form::plain, Form::plain, ProductWrite::overwrite},
       {{300, 290, 100}, 0, Form::transposed, Form::plain, ProductWrite::add_scaled},
       {{70, 900, 160}, 0, Form::plain, Form::transposed, ProductWrite::add},
       {{64, 65, 300}, 7, Form::plain, Form::transposed, ProductWrite::overwrite},
