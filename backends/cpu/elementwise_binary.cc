@@ -46,29 +46,6 @@ Kernel compare_kernel(Comparison direction, StridedLoop loop) {
   internal_check_failed("a comparison", __FILE__, __LINE__);
 }
 
-template <class T>
-std::optional<Kernel> float_kernel(OpKind kind, StridedLoop loop) {
-  const auto map = [&](auto f) { return map2_kernel<T, T>(f, std::move(loop)); };
-  switch (kind) {
-    case OpKind::Add:
-      return map([](T a, T b) { return a + b; });
-    case OpKind::Subtract:
-      return map([](T a, T b) { return a - b; });
-    case OpKind::Multiply:
-      return map([](T a, T b) { return a * b; });
-    case OpKind::Divide:
-      return map([](T a, T b) { return a / b; });
-    case OpKind::Maximum:
-      return map([](T a, T b) { return larger(a, b); });
-    case OpKind::Minimum:
-      return map([](T a, T b) { return smaller(a, b); });
-    case OpKind::Power:
-      return map([](T a, T b) { return std::pow(a, b); });
-    default:
-      return std::nullopt;
-  }
-}
-
 template <WholeNumber T>
 std::optional<Kernel> integer_kernel(OpKind kind, StridedLoop loop) {
   using U = Unsigned<T>;
@@ -97,18 +74,6 @@ std::optional<Kernel> integer_kernel(OpKind kind, StridedLoop loop) {
   }
 }
 
-std::optional<Kernel> logical_kernel(OpKind kind, StridedLoop loop) {
-  const auto map = [&](auto f) { return map2_kernel<bool, bool>(f, std::move(loop)); };
-  switch (kind) {
-    case OpKind::And:
-      return map([](bool a, bool b) { return a && b; });
-    case OpKind::Or:
-      return map([](bool a, bool b) { return a || b; });
-    default:
-      return std::nullopt;
-  }
-}
-
 }  // namespace
 
 std::optional<Kernel> binary_kernel(const Op& op, std::span<const Type> operands,
@@ -116,15 +81,15 @@ std::optional<Kernel> binary_kernel(const Op& op, std::span<const Type> operands
   StridedLoop loop = elementwise_loop(operands, result);
   const DType dtype = operands[0].dtype;
   return for_dtype(dtype, [&]<class T>(std::type_identity<T>) -> std::optional<Kernel> {
-    if (const auto* compare = std::get_if<Compare>(&op)) {
-      return compare_kernel<T>(compare->direction, std::move(loop));
+    if constexpr (!Floating<T>) {
+      if (const auto* compare = std::get_if<Compare>(&op)) {
+        return compare_kernel<T>(compare->direction, std::move(loop));
+      }
     }
-    if constexpr (Floating<T>) {
-      return float_kernel<T>(kind_of(op), std::move(loop));
-    } else if constexpr (WholeNumber<T>) {
+    if constexpr (WholeNumber<T>) {
       return integer_kernel<T>(kind_of(op), std::move(loop));
     } else {
-      return logical_kernel(kind_of(op), std::move(loop));
+      return std::nullopt;
     }
   });
 }
@@ -133,12 +98,16 @@ std::optional<Kernel> ternary_kernel(const Op& op, std::span<const Type> operand
                                      const Type& result) {
   StridedLoop loop = elementwise_loop(operands, result);
   return for_dtype(result.dtype, [&]<class T>(std::type_identity<T>) -> std::optional<Kernel> {
-    if (std::holds_alternative<Select>(op)) {
-      return map3_kernel<T, bool, T>([](bool p, T a, T b) { return p ? a : b; }, std::move(loop));
+    if constexpr (WholeNumber<T>) {
+      if (std::holds_alternative<Select>(op)) {
+        return map3_kernel<T, bool, T>([](bool p, T a, T b) { return p ? a : b; }, std::move(loop));
+      }
+      if (std::holds_alternative<Clamp>(op)) {
+        return map3_kernel<T, T, T>(
+            [](T low, T x, T high) { return smaller(larger(x, low), high); }, std::move(loop));
+      }
     }
-    if (!std::holds_alternative<Clamp>(op)) return std::nullopt;
-    return map3_kernel<T, T, T>([](T low, T x, T high) { return smaller(larger(x, low), high); },
-                                std::move(loop));
+    return std::nullopt;
   });
 }
 

@@ -21,8 +21,9 @@ struct NamedKernel {
 // "64x10".
 std::string size_text(std::span<const std::int64_t> sizes);
 
-// An elementwise op on operands of the given types (rank 0 for a literal); nothing when one of the
-// dtypes has no kernels. The result may lie over an operand of the same size.
+// An elementwise op that loops cannot hold (backends/cpu/fused.h): of i32 and i64, from them and to
+// them, and comparisons of i1. Operands of the given types (rank 0 for a literal); nothing when one
+// of the dtypes has no kernels. The result may lie over an operand of the same size.
 std::optional<Kernel> elementwise_kernel(const Op& op, std::span<const Type> operands,
                                          const Type& result);
 // By number of operands; parts of the one above, apart to compile in parallel.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/fused.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/product.h"
 #include "backends/cpu/strided.h"
@@ -78,6 +79,9 @@ class Handlers {
         (std::holds_alternative<Convert>(node.op) && operands[0].dtype() == node.type.dtype);
     if (is_identity) return operands[0].value();
     const std::vector<Type> types = types_of(operands);
+    std::vector<DType> dtypes;
+    for (const Type& type : types) dtypes.push_back(type.dtype);
+    if (cpu::can_fuse(node.op, dtypes, node.type.dtype)) return loop(node, operands);
     auto kernel = cpu::elementwise_kernel(node.op, types, node.type);
     if (!kernel) return fallback(node, operands);
     // Equal sizes in bytes then mean equal elements in equal places.
@@ -206,6 +210,45 @@ class Handlers {
       op.lhs_contracting[i] = pairs[i].first;
       op.rhs_contracting[i] = pairs[i].second;
     }
+  }
+
+  // All elements in one loop; an operand that repeats otherwise than as one number does that first.
+  CpuValue loop(const Node& node, Operands operands) const {
+    const Shape& shape = node.type.shape;
+    cpu::FusedStep step{node.op, {}, node.type.dtype, cpu::Extent::full};
+    std::vector<cpu::FusedInput> inputs;
+    std::vector<Buffer> buffers;
+    KernelResult made{bytes_of(node.type)};
+    for (const auto& operand : operands) {
+      if (operand.is_literal()) {
+        step.arguments.emplace_back(operand.literal());
+        continue;
+      }
+      const Type& type = operand.type();
+      const auto number = static_cast<std::int32_t>(inputs.size());
+      step.arguments.emplace_back(cpu::FromInput{number});
+      buffers.push_back(operand.value().buffer);
+      inputs.push_back({type.dtype, cpu::Extent::full});
+      if (type.shape == shape) {
+        made.may_overlay.push_back(number);
+      } else if (type.shape.elements() == Dim(1)) {
+        inputs.back().extent = cpu::Extent::scalar;
+      } else {
+        BroadcastInDim repeat{shape, Axes(static_cast<std::size_t>(type.rank()))};
+        std::iota(repeat.dims.begin(), repeat.dims.end(), 0);
+        const Type repeated{type.dtype, shape};
+        buffers.back() = plan_.call({typed_name("BroadcastInDim", repeated),
+                                     {buffers.back()},
+                                     cpu::broadcast_kernel(repeat, type),
+                                     {{bytes_of(repeated)}}})[0];
+      }
+    }
+    const cpu::FusedLoop made_loop{
+        shape.elements().size(), 1, std::move(inputs), {std::move(step)}, {0}};
+    return {plan_.call({typed_name(node),
+                        std::move(buffers),
+                        cpu::fused_kernel(made_loop),
+                        {std::move(made)}})[0]};
   }
 
   Buffer arranged(const HandlerOperand<CpuValue>& operand, const SideForm& form) const {
