@@ -1,17 +1,15 @@
-// Fused loops beside the same loops written by hand: in one process, in turns, the best turn of
-// each. The counters: nanoseconds a call of both, and the ratio.
+// Fused loops beside the same loops written by hand. The counters: nanoseconds a call of both, and
+// the ratio.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
-#include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/fused.h"
+#include "bench/turns.h"
 
 namespace mulgrad::cpu {
 namespace {
@@ -101,28 +99,21 @@ void compare(benchmark::State& state, const Chain& chain) {
     results.push_back(memory.back().data());
     result_bytes.push_back(reinterpret_cast<std::byte*>(results.back()));
   }
-  const std::function<void()> contenders[] = {[&] { kernel(result_bytes, input_bytes); },
-                                              [&] { chain.hand(results, inputs); }};
-  double best[] = {std::numeric_limits<double>::infinity(),
-                   std::numeric_limits<double>::infinity()};
-  const auto nanoseconds = [](const std::function<void()>& run, int times) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < times; ++i) {
-      run();
-      benchmark::ClobberMemory();
-    }
-    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
-    return taken.count() / times;
+  const auto repeated = [](auto run) {
+    return [run](int times) {
+      for (int i = 0; i < times; ++i) {
+        run();
+        benchmark::ClobberMemory();
+      }
+      return 0.0;
+    };
   };
-  for (auto _ : state) {
-    const int times = std::max(1, static_cast<int>(2e5 / nanoseconds(contenders[1], 2)));
-    for (int turn = 0; turn < 300; ++turn) {
-      for (int i = 0; i < 2; ++i) best[i] = std::min(best[i], nanoseconds(contenders[i], times));
-    }
-  }
-  state.counters["ours_ns"] = best[0];
-  state.counters["hand_ns"] = best[1];
-  state.counters["ratio"] = best[0] / best[1];
+  bench::Contender contenders[] = {{repeated([&] { kernel(result_bytes, input_bytes); })},
+                                   {repeated([&] { chain.hand(results, inputs); })}};
+  for (auto _ : state) bench::take_turns(contenders, 0.1);
+  state.counters["ours_ns"] = contenders[0].best * 1e3;
+  state.counters["hand_ns"] = contenders[1].best * 1e3;
+  state.counters["ratio"] = contenders[0].best / contenders[1].best;
 }
 
 Chain bias_relu(std::int64_t rows, std::int64_t columns) {
