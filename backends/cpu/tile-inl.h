@@ -34,6 +34,13 @@ constexpr int kRowVectors = 8;
 // Steps of k at a time: a packed panel of the right side then stays in the second-level cache, and
 // long sums are sums of sums.
 constexpr std::int64_t kTileDepth = 1024;
+// The same where the left side is stored transposed: a tile uses a part of every cache line of it,
+// and the next tile finds the line again if not too many others came between.
+#if HWY_TARGET == HWY_AVX3
+constexpr std::int64_t kTransposedDepth = kTileDepth;
+#else
+constexpr std::int64_t kTransposedDepth = 256;
+#endif
 // Elements of a dot product between two additions in f64.
 constexpr std::int64_t kDotDepth = 4096;
 
@@ -317,9 +324,10 @@ template <class T>
 void by_tiles(const MatrixProduct<T>& p, const ThreadPool& pool) {
   // A single row's panels are wider; where they are not packed, deep slices keep long sums
   // accurate.
-  const std::int64_t depth = p.m > 1           ? kTileDepth
-                             : p.b_column == 1 ? 4 * kTileDepth
-                                               : kTileDepth * kTileVectors / kRowVectors;
+  const std::int64_t tile_depth = p.a_column == 1 ? kTileDepth : kTransposedDepth;
+  const std::int64_t row_depth =
+      p.b_column == 1 ? 4 * kTileDepth : kTileDepth * kTileVectors / kRowVectors;
+  const std::int64_t depth = p.m > 1 ? tile_depth : row_depth;
   if (p.k <= depth) return tile_slice(p, pool);
   MatrixProduct<T> part = p;
   std::int64_t slices = (p.k + depth - 1) / depth;
