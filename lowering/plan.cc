@@ -138,15 +138,15 @@ std::size_t place_one_by_one(std::span<ArenaBlock* const> order) {
 }
 
 // The largest first; then again, some times, with the block that ended last at the front, until all
-// need no more than `least`. Leaves the best placement and returns its end.
+// need little more than `least`. Leaves the best placement and returns its end.
 std::size_t place_by_size(std::vector<ArenaBlock>& blocks, std::size_t least) {
-  constexpr std::size_t kMostWork = 1 << 24;
+  constexpr std::size_t kMostWork = 1 << 22;
   std::vector<ArenaBlock> trial = blocks;
   std::vector<ArenaBlock*> order;
   for (ArenaBlock& block : trial) order.push_back(&block);
   std::ranges::stable_sort(order, std::greater<>(), [](const ArenaBlock* b) { return b->bytes; });
   std::size_t best = std::numeric_limits<std::size_t>::max();
-  for (std::size_t work = 0; best > least && work < kMostWork;
+  for (std::size_t work = 0; best > least + least / 64 && work < kMostWork;
        work += blocks.size() * blocks.size()) {
     const std::size_t end = place_one_by_one(order);
     if (end < best) {
