@@ -325,6 +325,8 @@ void by_tiles(const MatrixProduct<T>& p, const ThreadPool& pool) {
   // A single row's panels are wider; where they are not packed, deep slices keep long sums
   // accurate.
   const std::int64_t tile_depth = p.a_column == 1 ? kTileDepth : kTransposedDepth;
+  // A single row's panels are wider; where they are not packed, deep slices keep long sums
+  // accurate.
   const std::int64_t row_depth =
       p.b_column == 1 ? 4 * kTileDepth : kTileDepth * kTileVectors / kRowVectors;
   const std::int64_t depth = p.m > 1 ? tile_depth : row_depth;
