@@ -299,18 +299,22 @@ class Planner {
       return extent == Extent::full &&
              (v.extent == Extent::row || (v.extent == Extent::column && loop_.rows != 1));
     };
-    const bool by_row = loop_.columns >= kByRowColumns && std::ranges::any_of(x, is_partial);
+    const bool any_partial = std::ranges::any_of(x, is_partial);
+    const RowLength length = has_whole_rows()
+                                 ? row_length(index(byte_size(x.back().dtype)), loop_.columns)
+                                 : RowLength::other;
+    const bool by_row = any_partial && length == RowLength::other && loop_.columns >= kByRowColumns;
     const auto form_of = [&](const Value& v) {
       if (extent == Extent::scalar || v.extent == extent) return Form::vector;
       if (!is_partial(v)) return Form::scalar;
-      if (by_row) return v.extent == Extent::row ? Form::vector : Form::scalar;
-      return v.extent == Extent::row ? Form::row : Form::column;
+      const bool row = v.extent == Extent::row;
+      if (by_row) return row ? Form::vector : Form::scalar;
+      if (length == RowLength::part_of_vector) return row ? Form::short_row : Form::short_column;
+      return row ? Form::long_row : Form::long_column;
     };
-    if (!by_row) {
+    if (length == RowLength::other && !by_row) {
       for (Value& v : x) {
-        if (is_partial(v) && !rows_make_vectors(index(byte_size(v.dtype)), loop_.columns)) {
-          v = spread(v, extent);
-        }
+        if (is_partial(v)) v = spread(v, extent);
       }
     }
     for (;;) {
@@ -601,9 +605,11 @@ class Planner {
     program_.only_block = std::move(flat);
   }
 
+  bool has_whole_rows() const { return whole_rows_ || loop_.columns <= kMostElements; }
+
   // About `elements`: whole rows, evenly spread, or a part of a row.
   Block block_of(std::int64_t elements) const {
-    if (loop_.columns > elements && !whole_rows_) return {1, elements};
+    if (!has_whole_rows()) return {1, elements};
     const std::int64_t most =
         std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, loop_.columns));
     if (loop_.rows <= most) return {std::max<std::int64_t>(1, loop_.rows), loop_.columns};

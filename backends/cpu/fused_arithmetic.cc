@@ -152,11 +152,15 @@ BlockFunction two_to(const FunctionKey& key) {
     case Form::scalar:
       return function_to<To, T, F, Values<T>, Splat<T>>(key);
 #if MULGRAD_PERMUTES
-    case Form::row:
-      return function_to<To, T, F, Values<T>, Rows<T>>(key);
-    case Form::column:
-      return function_to<To, T, F, Values<T>, Columns<T>>(key);
+    case Form::short_row:
+      return function_to<To, T, F, Values<T>, ShortRows<T>>(key);
+    case Form::short_column:
+      return function_to<To, T, F, Values<T>, ShortColumns<T>>(key);
 #endif
+    case Form::long_row:
+      return function_to<To, T, F, Values<T>, LongRows<T>>(key);
+    case Form::long_column:
+      return function_to<To, T, F, Values<T>, LongColumns<T>>(key);
     default:
       return nullptr;
   }
@@ -173,11 +177,15 @@ BlockFunction two_ordered(const FunctionKey& key) {
     case Form::scalar:
       return to_values<T, F, Splat<T>, Values<T>>(key);
 #if MULGRAD_PERMUTES
-    case Form::row:
-      return to_values<T, F, Rows<T>, Values<T>>(key);
-    case Form::column:
-      return to_values<T, F, Columns<T>, Values<T>>(key);
+    case Form::short_row:
+      return to_values<T, F, ShortRows<T>, Values<T>>(key);
+    case Form::short_column:
+      return to_values<T, F, ShortColumns<T>, Values<T>>(key);
 #endif
+    case Form::long_row:
+      return to_values<T, F, LongRows<T>, Values<T>>(key);
+    case Form::long_column:
+      return to_values<T, F, LongColumns<T>, Values<T>>(key);
     default:
       return nullptr;
   }
@@ -203,7 +211,8 @@ BlockFunction compare_function(const FunctionKey& key) {
 }
 
 bool has_rows_or_columns(const FunctionKey& key) {
-  return std::ranges::count(key.forms, Form::row) + std::ranges::count(key.forms, Form::column) > 0;
+  return std::ranges::any_of(
+      key.forms, [](Form form) { return form != Form::vector && form != Form::scalar; });
 }
 
 template <class T>

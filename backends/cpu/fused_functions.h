@@ -22,9 +22,10 @@ using BlockFunction = void (*)(std::byte* r, const std::byte* a, const std::byte
                                const std::byte* c, std::int64_t n, const Block& block);
 
 // How an operand is read: element by element, its first for all, or as the row or column of a block
-// whose rows make whole vectors.
-enum class Form : std::uint8_t { vector, scalar, row, column };
-bool rows_make_vectors(std::size_t element_bytes, std::int64_t columns);
+// whose rows are a part of a vector, or whole vectors, the columns being a power of two.
+enum class Form : std::uint8_t { vector, scalar, short_row, short_column, long_row, long_column };
+enum class RowLength : std::uint8_t { part_of_vector, whole_vectors, other };
+RowLength row_length(std::size_t element_bytes, std::int64_t columns);
 
 // What is written behind the last element: nothing, or up to kOverrun bytes, which lets the call
 // after it read whole vectors that were written whole. (A processor hands on what was just written

@@ -108,9 +108,9 @@ HWY_INLINE std::int64_t rows_in_vector([[maybe_unused]] std::int64_t columns) {
 #if MULGRAD_PERMUTES
 // For rows that make whole vectors, so that the number of columns is a power of two.
 template <class T>
-struct Rows {
+struct ShortRows {
   hn::Vec<Lanes<T>> tiled;
-  HWY_INLINE Rows(const std::byte* bytes, const Block& block) {
+  HWY_INLINE ShortRows(const std::byte* bytes, const Block& block) {
     const Lanes<T> d;
     const hn::RebindToSigned<Lanes<T>> di;
     const auto last = static_cast<hn::TFromD<decltype(di)>>(block.columns - 1);
@@ -129,10 +129,10 @@ struct Rows {
 };
 
 template <class T>
-struct Columns {
+struct ShortColumns {
   const T* p;
   int shift;
-  HWY_INLINE Columns(const std::byte* bytes, const Block& block)
+  HWY_INLINE ShortColumns(const std::byte* bytes, const Block& block)
       : p(reinterpret_cast<const T*>(bytes)),
         shift(std::countr_zero(static_cast<std::uint64_t>(block.columns))) {}
   template <class D>
@@ -147,6 +147,40 @@ struct Columns {
   }
 };
 #endif
+
+// For rows of whole vectors, the number of columns being a power of two. There are no parts.
+template <class T>
+struct LongRows {
+  const T* p;
+  std::int64_t last;
+  LongRows(const std::byte* bytes, const Block& block)
+      : p(reinterpret_cast<const T*>(bytes)), last(block.columns - 1) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, std::int64_t i) const {
+    return hn::LoadU(d, p + (i & last));
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> part(D d, std::int64_t, std::int64_t) const {
+    return hn::Zero(d);
+  }
+};
+
+template <class T>
+struct LongColumns {
+  const T* p;
+  int shift;
+  LongColumns(const std::byte* bytes, const Block& block)
+      : p(reinterpret_cast<const T*>(bytes)),
+        shift(std::countr_zero(static_cast<std::uint64_t>(block.columns))) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, std::int64_t i) const {
+    return hn::Set(d, p[i >> shift]);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> part(D d, std::int64_t, std::int64_t) const {
+    return hn::Zero(d);
+  }
+};
 
 // Bytes 0 and 1 as masks of lanes of T.
 struct Truths {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -316,7 +317,7 @@ void spread_column(std::byte* r, const std::byte* a, const std::byte*, const std
   if constexpr (sizeof(T) >= 4) {
     if (rows_in_vector<T>(n) != 0) {
       const std::int64_t all = block.rows * n;
-      const Columns<T> columns(a, block);
+      const ShortColumns<T> columns(a, block);
       for (std::int64_t i = 0; i < all; i += lanes_of(d)) {
         hn::StoreU(columns.part(d, i, std::min(lanes_of(d), all - i)), d, to + i);
       }
@@ -346,7 +347,7 @@ void spread_row(std::byte* r, const std::byte* a, const std::byte*, const std::b
 #if MULGRAD_PERMUTES
   if constexpr (sizeof(T) >= 4) {
     if (const std::int64_t rows = rows_in_vector<T>(n); rows != 0) {
-      const Rows<T> row_of(a, block);
+      const ShortRows<T> row_of(a, block);
       for (std::int64_t row = 0; row < block.rows; row += rows, to += lanes_of(d)) {
         hn::StoreU(row_of.tiled, d, to);
       }
@@ -371,9 +372,17 @@ BlockFunction spread_of(Spread spread) {
   return nullptr;
 }
 
-bool make_vectors(std::size_t element_bytes, std::int64_t columns) {
-  if (element_bytes == 4) return rows_in_vector<std::uint32_t>(columns) != 0;
-  return element_bytes == 8 && rows_in_vector<std::uint64_t>(columns) != 0;
+template <class T>
+RowLength length_of_row(std::int64_t columns) {
+  if (rows_in_vector<T>(columns) != 0) return RowLength::part_of_vector;
+  const bool is_power = columns > 0 && std::has_single_bit(static_cast<std::uint64_t>(columns));
+  return is_power && columns % lanes_of(Lanes<T>()) == 0 ? RowLength::whole_vectors
+                                                         : RowLength::other;
+}
+
+RowLength find_row_length(std::size_t element_bytes, std::int64_t columns) {
+  if (element_bytes == 4) return length_of_row<std::uint32_t>(columns);
+  return element_bytes == 8 ? length_of_row<std::uint64_t>(columns) : RowLength::other;
 }
 
 BlockFunction find_spread(std::size_t element_bytes, Spread spread) {
@@ -397,9 +406,9 @@ BlockFunction reduction_function(Reduction kind, DType dtype, Reducing reducing,
   return HWY_DYNAMIC_DISPATCH(find_reduction)(kind, dtype, reducing, tail);
 }
 
-HWY_EXPORT(make_vectors);
-bool rows_make_vectors(std::size_t element_bytes, std::int64_t columns) {
-  return HWY_DYNAMIC_DISPATCH(make_vectors)(element_bytes, columns);
+HWY_EXPORT(find_row_length);
+RowLength row_length(std::size_t element_bytes, std::int64_t columns) {
+  return HWY_DYNAMIC_DISPATCH(find_row_length)(element_bytes, columns);
 }
 
 HWY_EXPORT(find_spread);
