@@ -104,55 +104,55 @@ class Captures {
   explicit Captures(const Program& forward) : forward_(forward) {
     for (const Output& output : forward.outputs()) {
       if (output.role != OutputRole::capture) continue;
-      names_.emplace(output.value, output.name);
+      marked_.emplace(output.value, output.name);
       taken_.insert(output.name);
     }
   }
 
-  const std::string& name(ValueId value) {
-    const auto [entry, is_new] = names_.emplace(value, "");
-    if (is_new) {
-      while (!taken_.insert("c" + std::to_string(next_)).second) ++next_;
-      entry->second = "c" + std::to_string(next_);
-      added_.push_back({entry->second, value, OutputRole::capture});
-    }
-    return entry->second;
+  // To be asked for once per value.
+  std::string name(ValueId value) {
+    if (const auto found = marked_.find(value); found != marked_.end()) return found->second;
+    std::string name;
+    do {
+      name = "c" + std::to_string(next_++);
+    } while (taken_.contains(name));
+    added_.push_back({name, value, OutputRole::capture});
+    return name;
   }
 
   // The forward program with all of them marked; node for node the same.
-  Program mark() const {
-    if (added_.empty()) return forward_;
-    Builder builder(forward_.name());
-    for (const Input& input : forward_.inputs()) builder.input(input.name, input.type, input.role);
-    for (std::size_t i = 0; i < forward_.nodes().size(); ++i) {
-      builder.set_origin(forward_.origins()[i]);
-      builder.add(forward_.nodes()[i].op, forward_.nodes()[i].operands);
-    }
-    for (const Output& output : forward_.outputs()) {
-      builder.output(output.name, output.value, output.role);
-    }
-    for (const Output& output : added_) builder.output(output.name, output.value, output.role);
-    return builder.finish();
-  }
+  Program mark() const { return Builder::with_outputs(forward_, added_); }
 
  private:
   const Program& forward_;
-  std::map<ValueId, std::string> names_;
+  std::map<ValueId, std::string> marked_;
   std::set<std::string> taken_;
   std::vector<Output> added_;
   std::int64_t next_ = 0;
 };
 
+// What the derivative program hands out.
+struct Gradient {
+  std::string name;
+  ValueId value;  // of the draft
+};
+
 // The derivative program from its draft: what the gradients reach, captures by first use.
-Program finish_draft(const Program& draft, const Sweep& sweep, Captures& captures) {
-  Builder builder(draft.name() + ".grad");
+Program finish_draft(Sweep& sweep, std::span<const Gradient> gradients, Captures& captures) {
+  Builder& draft = sweep.draft();
+  std::vector<ValueId> roots;
+  for (const Gradient& gradient : gradients) roots.push_back(gradient.value);
+  const std::vector<bool> reached = reachable_nodes(draft.nodes(), roots);
+
+  Builder builder(sweep.forward().name() + ".grad");
+  builder.reserve(reached.size());
   std::vector<std::optional<ValueId>> inputs(draft.inputs().size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Input& input = draft.inputs()[i];
     if (input.role == InputRole::seed)
       inputs[i] = builder.input(input.name, input.type, input.role);
   }
-  std::vector<ValueId> nodes(draft.nodes().size(), ValueId::node(0));
+  std::vector<ValueId> nodes(reached.size(), ValueId::node(0));
   const auto at = [&](ValueId value) {
     const auto index = static_cast<std::size_t>(value.index());
     if (value.is_node()) return nodes[index];
@@ -163,19 +163,17 @@ Program finish_draft(const Program& draft, const Sweep& sweep, Captures& capture
     }
     return *known;
   };
-  const std::vector<bool> reached = reachable_nodes(draft);
   std::vector<Operand> operands;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!reached[i]) continue;
-    const Node& node = draft.nodes()[i];
     operands.clear();
-    for (const Operand& operand : node.operands) {
+    for (const Operand& operand : draft.nodes()[i].operands) {
       operands.push_back(operand.is_literal() ? operand : Operand(at(operand.value())));
     }
     builder.set_origin(draft.origins()[i]);
-    nodes[i] = builder.add(node.op, operands);
+    nodes[i] = builder.take(draft, static_cast<std::int64_t>(i), operands);
   }
-  for (const Output& output : draft.outputs()) builder.output(output.name, at(output.value));
+  for (const Gradient& gradient : gradients) builder.output(gradient.name, at(gradient.value));
   return builder.finish();
 }
 
@@ -218,6 +216,7 @@ Derivative derive(const Program& program, std::span<const std::int64_t> outputs,
   }
 
   draft.set_origin(kNoOrigin);
+  std::vector<Gradient> results;
   for (const ValueId value : wrt) {
     std::optional<Var> gradient = value.is_input() ? sweep.total(value) : gradients.at(value);
     if (!gradient && options.unused == Unused::error) {
@@ -230,10 +229,10 @@ Derivative derive(const Program& program, std::span<const std::int64_t> outputs,
       const Type& type = program.type(value);
       gradient = fill(draft, Literal::zero(type.dtype), type.shape);
     }
-    draft.output(gradient_name(program, value), gradient->id());
+    results.push_back({gradient_name(program, value), gradient->id()});
   }
   Captures captures(program);
-  Program derivative = finish_draft(draft.finish(), sweep, captures);
+  Program derivative = finish_draft(sweep, results, captures);
   return {captures.mark(), std::move(derivative)};
 }
 

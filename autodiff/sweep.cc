@@ -22,8 +22,8 @@ Sweep::Sweep(const Program& forward, ValueSet wanted)
     : forward_(forward), wanted_(std::move(wanted)), draft_(forward.name()) {
   reads_.inputs.resize(forward.inputs().size());
   reads_.nodes.resize(forward.nodes().size());
-  contributions_.inputs.resize(forward.inputs().size());
-  contributions_.nodes.resize(forward.nodes().size());
+  last_.inputs.assign(forward.inputs().size(), -1);
+  last_.nodes.assign(forward.nodes().size(), -1);
 }
 
 bool Sweep::is_made_again(ValueId value) const {
@@ -80,15 +80,21 @@ void Sweep::contribute(ValueId value, Use use, Var cotangent) {
   const Type& type = forward_.type(value);
   const Var reduced = reduce_to(cotangent, type.shape);
   INTERNAL_CHECK(reduced.type() == type);
-  contributions_[value].emplace_back(use, reduced.id());
+  const auto index = static_cast<std::int32_t>(std::ssize(contributions_));
+  contributions_.push_back({use, reduced.id(), std::exchange(last_[value], index)});
 }
 
 std::optional<Var> Sweep::total(ValueId value) {
-  Contributions parts = std::exchange(contributions_[value], {});
-  if (parts.empty()) return std::nullopt;
-  std::sort(parts.begin(), parts.end());
-  Var result{draft_, parts[0].second};
-  for (std::size_t i = 1; i < parts.size(); ++i) result = result + Var(draft_, parts[i].second);
+  parts_.clear();
+  for (std::int32_t i = std::exchange(last_[value], -1); i >= 0;) {
+    const Contribution& part = contributions_[static_cast<std::size_t>(i)];
+    parts_.emplace_back(part.use, part.cotangent);
+    i = part.previous;
+  }
+  if (parts_.empty()) return std::nullopt;
+  std::sort(parts_.begin(), parts_.end());
+  Var result{draft_, parts_[0].second};
+  for (std::size_t i = 1; i < parts_.size(); ++i) result = result + Var(draft_, parts_[i].second);
   return result;
 }
 

@@ -71,7 +71,12 @@ class Sweep {
       return (value.is_input() ? inputs : nodes)[static_cast<std::size_t>(value.index())];
     }
   };
-  using Contributions = std::vector<std::pair<Use, ValueId>>;
+  // One of the contributions to a value, and where the one before it is listed, or -1.
+  struct Contribution {
+    Use use;
+    ValueId cotangent;
+    std::int32_t previous;
+  };
 
   // Is the value made in the draft from its operands, where it has any?
   bool is_made_again(ValueId value) const;
@@ -81,7 +86,9 @@ class Sweep {
   ValueSet wanted_;
   Builder draft_;
   Table<std::optional<ValueId>> reads_;
-  Table<Contributions> contributions_;
+  std::vector<Contribution> contributions_;
+  Table<std::int32_t> last_;                          // contribution to the value, or -1
+  std::vector<std::pair<Use, ValueId>> parts_;        // of the total that is being made
   std::vector<std::pair<ValueId, ValueId>> sources_;  // draft input, forward value; ascending
 };
 

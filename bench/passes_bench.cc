@@ -1,5 +1,6 @@
 // Time per node of the stages that a program goes through, from 1e3 to 1e6 nodes, and of the
-// expansions on programs in which they find nothing. bench/run.sh makes a table of it.
+// expansions on programs in which they find nothing. The nodes counted are those of the chain that
+// a stage starts from, also where it makes more of them. bench/run.sh makes a table of it.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

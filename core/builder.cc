@@ -1,6 +1,8 @@
 #include "core/builder.h"
 
+#include <algorithm>
 #include <cctype>
+#include <functional>
 #include <utility>
 
 #include "core/inference.h"
@@ -28,7 +30,29 @@ void check_name(std::string_view what, const std::string& name) {
   }
 }
 
+// An entry's role and name.
+template <class Entry>
+bool is_new(UsedNames& names, std::span<const Entry> entries, const Entry& entry) {
+  const std::uint64_t hash =
+      hash_mix(std::hash<std::string_view>()(entry.name), static_cast<std::uint64_t>(entry.role));
+  return names.insert(hash, std::ssize(entries), [&](std::int64_t other) {
+    const Entry& used = entries[static_cast<std::size_t>(other)];
+    return used.role == entry.role && used.name == entry.name;
+  });
+}
+
 }  // namespace
+
+void UsedNames::grow() {
+  std::vector<Slot> old(std::max<std::size_t>(16, 2 * slots_.size()));
+  old.swap(slots_);
+  for (const Slot& slot : old) {
+    if (slot.index < 0) continue;
+    std::size_t at = slot.hash & (slots_.size() - 1);
+    while (slots_[at].index >= 0) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = slot;
+  }
+}
 
 Builder::Builder(std::string name) {
   check_name("program", name);
@@ -37,29 +61,28 @@ Builder::Builder(std::string name) {
 
 ValueId Builder::input(std::string name, Type type, InputRole role) {
   check_name("input", name);
-  if (!names_.insert("i" + std::to_string(static_cast<int>(role)) + name).second) {
-    throw Error(Category::invalid_name, "the input name \"" + name + "\" is used twice");
+  Input entry{std::move(name), std::move(type), role};
+  if (!is_new<Input>(input_names_, data_.inputs, entry)) {
+    throw Error(Category::invalid_name, "the input name \"" + entry.name + "\" is used twice");
   }
-  data_.inputs.push_back({std::move(name), std::move(type), role});
+  data_.inputs.push_back(std::move(entry));
   return ValueId::input(std::ssize(data_.inputs) - 1);
 }
 
 ValueId Builder::add(Op op, std::span<const Operand> operands) {
-  const ValueId id = ValueId::node(std::ssize(data_.nodes));
+  const ValueId id = ValueId::node(std::ssize(nodes_));
   try {
-    std::vector<OperandType> types;
-    types.reserve(operands.size());
+    types_.clear();
     for (const Operand& operand : operands) {
       if (operand.is_literal()) {
-        types.emplace_back(operand.literal());
+        types_.emplace_back(operand.literal());
       } else {
-        check_value(operand.value());
-        types.emplace_back(&type(operand.value()));
+        types_.emplace_back(&type(operand.value()));
       }
     }
-    op = canonicalize(std::move(op), types);
-    Type result = infer(op, types);
-    data_.nodes.push_back({std::move(op), {operands.begin(), operands.end()}, std::move(result)});
+    op = canonicalize(std::move(op), types_);
+    Type result = infer(op, types_);
+    nodes_.push_back({std::move(op), {operands.begin(), operands.end()}, std::move(result)});
   } catch (const Error& error) {
     throw error.at_node(id.to_string() + " " + std::string(info(op).text_name));
   }
@@ -67,17 +90,62 @@ ValueId Builder::add(Op op, std::span<const Operand> operands) {
   return id;
 }
 
-void Builder::output(std::string name, ValueId value, OutputRole role) {
-  check_name("output", name);
-  check_value(value);
-  if (!names_.insert("o" + std::to_string(static_cast<int>(role)) + name).second) {
-    throw Error(Category::invalid_name, "the output name \"" + name + "\" is used twice");
+namespace {
+
+// Are the operands typed in `mine` as the others are in `theirs`?
+bool are_typed_alike(const auto& mine, std::span<const Operand> operands, const auto& theirs,
+                     std::span<const Operand> others) {
+  return std::ranges::equal(operands, others, [&](const Operand& a, const Operand& b) {
+    if (a.is_literal() || b.is_literal()) return a == b;
+    return mine.type(a.value()) == theirs.type(b.value());
+  });
+}
+
+}  // namespace
+
+ValueId Builder::copy(const Program& source, std::int64_t node, std::span<const Operand> operands) {
+  const Node& original = source.node(ValueId::node(node));
+  if (!are_typed_alike(*this, operands, source, original.operands)) {
+    return add(original.op, operands);
   }
-  data_.outputs.push_back({std::move(name), value, role});
+  nodes_.push_back({original.op, {operands.begin(), operands.end()}, original.type});
+  data_.origins.push_back(origin_);
+  return ValueId::node(std::ssize(nodes_) - 1);
+}
+
+ValueId Builder::take(Builder& source, std::int64_t node, std::span<const Operand> operands) {
+  Node& original = source.nodes_[static_cast<std::size_t>(node)];
+  if (!are_typed_alike(*this, operands, source, original.operands)) {
+    return add(std::move(original.op), operands);
+  }
+  std::vector<Operand> reads = std::move(original.operands);
+  std::ranges::copy(operands, reads.begin());
+  nodes_.push_back({std::move(original.op), std::move(reads), original.type});
+  data_.origins.push_back(origin_);
+  return ValueId::node(std::ssize(nodes_) - 1);
+}
+
+void Builder::reserve(std::size_t nodes) {
+  nodes_.reserve(nodes);
+  data_.origins.reserve(nodes);
+}
+
+void Builder::output(std::string name, ValueId value, OutputRole role) {
+  check_value(value);
+  add_output(std::move(name), value, role);
+}
+
+void Builder::add_output(std::string name, ValueId value, OutputRole role) {
+  check_name("output", name);
+  Output entry{std::move(name), value, role};
+  if (!is_new<Output>(output_names_, data_.outputs, entry)) {
+    throw Error(Category::invalid_name, "the output name \"" + entry.name + "\" is used twice");
+  }
+  data_.outputs.push_back(std::move(entry));
 }
 
 void Builder::check_value(ValueId value) const {
-  const std::int64_t limit = value.is_input() ? std::ssize(data_.inputs) : std::ssize(data_.nodes);
+  const std::int64_t limit = value.is_input() ? std::ssize(data_.inputs) : std::ssize(nodes_);
   if (value.index() >= limit) {
     throw Error(Category::missing_dependency,
                 "found the value " + value.to_string() + ", which this program does not have");
@@ -87,23 +155,38 @@ void Builder::check_value(ValueId value) const {
 const Type& Builder::type(ValueId value) const {
   check_value(value);
   const auto index = static_cast<std::size_t>(value.index());
-  return value.is_input() ? data_.inputs[index].type : data_.nodes[index].type;
+  return value.is_input() ? data_.inputs[index].type : nodes_[index].type;
 }
 
 std::string Builder::describe(ValueId value) const {
   check_value(value);
   const auto index = static_cast<std::size_t>(value.index());
   if (value.is_node()) {
-    return value.to_string() + " " + std::string(data_.nodes[index].text_name());
+    return value.to_string() + " " + std::string(nodes_[index].text_name());
   }
   return value.to_string() + " \"" + data_.inputs[index].name + "\"";
 }
 
 Program Builder::finish() {
   auto data = std::make_shared<Program::Data>(std::move(data_));
+  data->nodes = std::make_shared<const std::vector<Node>>(std::exchange(nodes_, {}));
   data_ = {};
   data_.name = data->name;
-  names_.clear();
+  input_names_ = {};
+  output_names_ = {};
+  return Program(std::move(data));
+}
+
+Program Builder::with_outputs(const Program& program, std::span<const Output> added) {
+  Builder checked(program.name());
+  for (const std::span<const Output> outputs : {program.outputs(), added}) {
+    for (const Output& output : outputs) {
+      program.check_value(output.value);
+      checked.add_output(output.name, output.value, output.role);
+    }
+  }
+  auto data = std::make_shared<Program::Data>(*program.data_);
+  data->outputs = std::move(checked.data_.outputs);
   return Program(std::move(data));
 }
 

@@ -2,16 +2,43 @@
 // of core/README.md, and throws on the spot.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
+#include "core/inference.h"
 #include "core/program.h"
 
 namespace mulgrad {
+
+// The names given so far, for telling whether one is new: a table of their hashes that grows by
+// doubling, as a program may have as many captures as nodes.
+class UsedNames {
+ public:
+  // Is there none of this hash that `is_same` takes for the name? Then it is number `index`.
+  bool insert(std::uint64_t hash, std::int64_t index, const auto& is_same) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    std::size_t at = hash & (slots_.size() - 1);
+    for (; slots_[at].index >= 0; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at].hash == hash && is_same(slots_[at].index)) return false;
+    }
+    slots_[at] = {hash, index};
+    ++count_;
+    return true;
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::int64_t index = -1;
+  };
+  void grow();
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
+};
 
 class Builder {
  public:
@@ -28,6 +55,14 @@ class Builder {
     return add(std::move(op), std::span<const Operand>(operands.begin(), operands.size()));
   }
 
+  // Appends a node of a program with these operands for its own. Where they are typed alike nothing
+  // is left to infer or check; else as add().
+  ValueId copy(const Program& source, std::int64_t node, std::span<const Operand> operands);
+  // The same from another builder, which is left with the node's type alone.
+  ValueId take(Builder& source, std::int64_t node, std::span<const Operand> operands);
+  // Makes room for that many nodes in all.
+  void reserve(std::size_t nodes);
+
   // Names as for input().
   void output(std::string name, ValueId value, OutputRole role = OutputRole::output);
 
@@ -37,18 +72,26 @@ class Builder {
   // Throws missing_dependency for a value that was not made here or left with finish().
   const Type& type(ValueId value) const;
   // The nodes so far. A span is invalidated by the next add().
-  std::span<const Node> nodes() const { return data_.nodes; }
+  std::span<const Node> nodes() const { return nodes_; }
   std::span<const Input> inputs() const { return data_.inputs; }
+  std::span<const Origin> origins() const { return data_.origins; }
   std::string describe(ValueId value) const;
+
+  // The program with more outputs; it shares the nodes. Throws what output() throws.
+  static Program with_outputs(const Program& program, std::span<const Output> added);
 
   // The program so far; the builder is left with its name and nothing else.
   Program finish();
 
  private:
   void check_value(ValueId value) const;
-  Program::Data data_;
+  void add_output(std::string name, ValueId value, OutputRole role);
+  Program::Data data_;  // its nodes are given by finish()
+  std::vector<Node> nodes_;
+  std::vector<OperandType> types_;  // of the node that is being made: kept for its memory
   Origin origin_ = kNoOrigin;
-  std::unordered_set<std::string> names_;  // role digit + name
+  UsedNames input_names_;
+  UsedNames output_names_;
 };
 
 }  // namespace mulgrad

@@ -118,10 +118,12 @@ Type infer_elementwise(const Op& op, Operands operands) {
 }
 
 bool unique_and_in_range(const Axes& axes, std::int64_t rank) {
-  std::vector<bool> seen(static_cast<std::size_t>(rank));
-  for (const std::int64_t axis : axes) {
-    if (axis < 0 || axis >= rank || seen[static_cast<std::size_t>(axis)]) return false;
-    seen[static_cast<std::size_t>(axis)] = true;
+  // Ranks are small: looking back needs no memory.
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0 || axes[i] >= rank) return false;
+    for (std::size_t before = 0; before < i; ++before) {
+      if (axes[before] == axes[i]) return false;
+    }
   }
   return true;
 }
@@ -151,7 +153,7 @@ void check_length(std::string_view constraint, std::size_t found, std::int64_t r
 }
 
 Shape without_axes(const Shape& shape, const Axes& axes, bool keepdims) {
-  Shape result;
+  std::vector<Dim> result;
   for (std::int64_t axis = 0; axis < shape.rank(); ++axis) {
     if (!contains(axes, axis)) {
       result.push_back(shape[axis]);
@@ -159,7 +161,7 @@ Shape without_axes(const Shape& shape, const Axes& axes, bool keepdims) {
       result.push_back(1);
     }
   }
-  return result;
+  return Shape(std::move(result));
 }
 
 Type infer_op(const Fill& op, std::span<const Type>) { return {op.value.dtype, op.shape}; }
@@ -218,16 +220,16 @@ Type infer_op(const Transpose& op, std::span<const Type> x) {
          "found " + list(op.permutation) + ", expected a permutation of " +
              std::to_string(x[0].rank()) + " axes");
   }
-  Shape shape;
+  std::vector<Dim> shape;
   for (const std::int64_t axis : op.permutation) shape.push_back(x[0].shape[axis]);
-  return {x[0].dtype, shape};
+  return {x[0].dtype, Shape(std::move(shape))};
 }
 
 Type infer_op(const Slice& op, std::span<const Type> x) {
   check_length("Slice C1", op.start.size(), x[0].rank());
   check_length("Slice C1", op.limit.size(), x[0].rank());
   check_length("Slice C1", op.stride.size(), x[0].rank());
-  Shape shape;
+  std::vector<Dim> shape;
   for (std::int64_t axis = 0; axis < x[0].rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     const Dim& size = x[0].shape[axis];
@@ -249,7 +251,7 @@ Type infer_op(const Slice& op, std::span<const Type> x) {
     shape.push_back((limit - op.start[i]) / op.stride[i] +
                     ((limit - op.start[i]) % op.stride[i] != 0 ? 1 : 0));
   }
-  return {x[0].dtype, shape};
+  return {x[0].dtype, Shape(std::move(shape))};
 }
 
 Type infer_op(const Concatenate& op, std::span<const Type> x) {
@@ -301,7 +303,7 @@ Type infer_op(const Pad& op, std::span<const Type> x) {
     fail(Category::shape_mismatch, "Pad C3",
          "found a padding value of shape " + x[1].shape.to_string() + ", expected rank 0");
   }
-  Shape shape;
+  std::vector<Dim> shape;
   for (std::int64_t axis = 0; axis < x[0].rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     if (op.interior[i] < 0) {
@@ -325,7 +327,7 @@ Type infer_op(const Pad& op, std::span<const Type> x) {
     }
     shape.push_back(padded);
   }
-  return {x[0].dtype, shape};
+  return {x[0].dtype, Shape(std::move(shape))};
 }
 
 void check_reduction_axes(std::string_view constraint, const Axes& axes, const Type& x) {
@@ -399,7 +401,7 @@ Type infer_op(const DotGeneral& op, std::span<const Type> x) {
          "found operands of dtype " + name_of(lhs.dtype) + " for a result of dtype " +
              name_of(op.dtype) + ", expected two float or two integer dtypes");
   }
-  Shape shape;
+  std::vector<Dim> shape;
   for (const std::int64_t axis : op.lhs_batch) shape.push_back(lhs.shape[axis]);
   for (std::int64_t axis = 0; axis < lhs.rank(); ++axis) {
     if (!contains(op.lhs_batch, axis) && !contains(op.lhs_contracting, axis)) {
@@ -411,7 +413,7 @@ Type infer_op(const DotGeneral& op, std::span<const Type> x) {
       shape.push_back(rhs.shape[axis]);
     }
   }
-  return {op.dtype, shape};
+  return {op.dtype, Shape(std::move(shape))};
 }
 
 Type infer_op(const Custom& op, std::span<const Type> x) {

@@ -2,6 +2,8 @@
 // name and its type.
 #include "core/parser.h"
 
+#include <charconv>
+
 #include "core/text_places.h"
 
 namespace mulgrad {
@@ -200,14 +202,31 @@ void Parser::return_values(const std::vector<Result>& results) {
   }
 }
 
+std::optional<std::size_t> Parser::number_of(std::string_view name) {
+  std::size_t number = 0;
+  const auto [end, status] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  const bool plain = status == std::errc() && end == name.data() + name.size() &&
+                     (name[1] != '0' || name.size() == 2);
+  return plain ? std::optional(number) : std::nullopt;
+}
+
 void Parser::define(const Token& name, ValueId value) {
-  if (!values_.emplace(name.text, value).second) {
+  const std::optional<std::size_t> number = number_of(name.text);
+  const bool is_known = number && *number < numbered_.size();
+  if (is_known || values_.contains(name.text)) {
     in_.fail(Category::ambiguous_producer, name.offset,
              "found a second definition of " + std::string(name.text) + ", expected one");
+  }
+  if (number == numbered_.size()) {
+    numbered_.push_back(value);
+  } else {
+    values_.emplace(name.text, value);
   }
 }
 
 ValueId Parser::look_up(const Token& name) const {
+  const std::optional<std::size_t> number = number_of(name.text);
+  if (number && *number < numbered_.size()) return numbered_[*number];
   const auto found = values_.find(name.text);
   if (found == values_.end()) {
     in_.fail(Category::missing_dependency, name.offset,

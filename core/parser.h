@@ -58,6 +58,8 @@ class Parser {
   void node();
   void return_values(const std::vector<Result>& results);
 
+  // N of the name %N, spelled as printed.
+  static std::optional<std::size_t> number_of(std::string_view name);
   void define(const Token& name, ValueId value);
   ValueId look_up(const Token& name) const;
   ValueId value();
@@ -117,6 +119,8 @@ class Parser {
   const CustomRegistry& customs_;
   std::optional<Builder> builder_;
   std::vector<std::size_t> offsets_;  // one per node
+  // %0, %1 and so on, as far as they are defined in that order; and the other values.
+  std::vector<ValueId> numbered_;
   std::unordered_map<std::string_view, ValueId> values_;
   std::set<std::pair<InputRole, std::string>> links_;  // seeds and captures so far
 };

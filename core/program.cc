@@ -1,7 +1,6 @@
 #include "core/program.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "core/builder.h"
@@ -10,9 +9,8 @@
 namespace mulgrad {
 namespace {
 
-std::vector<OperandType> operand_types(const Program& program, const Node& node) {
-  std::vector<OperandType> types;
-  types.reserve(node.operands.size());
+void collect_types(const Program& program, const Node& node, std::vector<OperandType>& types) {
+  types.clear();
   for (const Operand& operand : node.operands) {
     if (operand.is_literal()) {
       types.emplace_back(operand.literal());
@@ -20,11 +18,10 @@ std::vector<OperandType> operand_types(const Program& program, const Node& node)
       types.emplace_back(&program.type(operand.value()));
     }
   }
-  return types;
 }
 
 void check_reference(const Program& program, ValueId value, std::int64_t nodes_before,
-                     const std::function<std::string()>& reader) {
+                     const auto& reader) {
   const std::int64_t limit = value.is_input() ? std::ssize(program.inputs()) : nodes_before;
   if (value.index() < limit) return;
   throw Error(Category::missing_dependency,
@@ -42,7 +39,7 @@ bool Operand::operator==(const Operand& other) const = default;
 
 Program::Program() {
   auto data = std::make_shared<Data>();
-  data->name = "main";
+  data->nodes = std::make_shared<const std::vector<Node>>();
   data_ = std::move(data);
 }
 
@@ -83,7 +80,8 @@ std::int64_t Program::find_output(std::string_view name, OutputRole role) const 
 bool Program::operator==(const Program& other) const {
   return data_ == other.data_ ||
          (name() == other.name() && data_->inputs == other.data_->inputs &&
-          data_->nodes == other.data_->nodes && data_->outputs == other.data_->outputs);
+          (data_->nodes == other.data_->nodes || *data_->nodes == *other.data_->nodes) &&
+          data_->outputs == other.data_->outputs);
 }
 
 std::uint64_t Program::hash() const {
@@ -137,15 +135,21 @@ Uses::Uses(const Program& program)
 }
 
 std::vector<bool> reachable_nodes(const Program& program) {
-  std::vector<bool> reached(program.nodes().size());
+  std::vector<ValueId> roots;
+  for (const Output& output : program.outputs()) roots.push_back(output.value);
+  return reachable_nodes(program.nodes(), roots);
+}
+
+std::vector<bool> reachable_nodes(std::span<const Node> nodes, std::span<const ValueId> roots) {
+  std::vector<bool> reached(nodes.size());
   const auto mark = [&](ValueId value) {
     if (value.is_node()) reached[static_cast<std::size_t>(value.index())] = true;
   };
-  for (const Output& output : program.outputs()) mark(output.value);
+  for (const ValueId root : roots) mark(root);
   // Operands come before their node, so one walk from the end sees every reader first.
   for (std::size_t i = reached.size(); i-- > 0;) {
     if (!reached[i]) continue;
-    for (const Operand& operand : program.nodes()[i].operands) {
+    for (const Operand& operand : nodes[i].operands) {
       if (!operand.is_literal()) mark(operand.value());
     }
   }
@@ -153,6 +157,7 @@ std::vector<bool> reachable_nodes(const Program& program) {
 }
 
 void verify(const Program& program) {
+  std::vector<OperandType> types;
   for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
     const ValueId id = ValueId::node(i);
     const Node& node = program.node(id);
@@ -162,7 +167,8 @@ void verify(const Program& program) {
     }
     Type expected;
     try {
-      expected = infer(node.op, operand_types(program, node));
+      collect_types(program, node, types);
+      expected = infer(node.op, types);
     } catch (const Error& error) {
       throw error.at_node(label());
     }

@@ -90,7 +90,7 @@ class Program {
 
   const std::string& name() const { return data_->name; }
   std::span<const Input> inputs() const { return data_->inputs; }
-  std::span<const Node> nodes() const { return data_->nodes; }
+  std::span<const Node> nodes() const { return *data_->nodes; }
   std::span<const Output> outputs() const { return data_->outputs; }
   std::span<const Origin> origins() const { return data_->origins; }  // one per node
 
@@ -114,9 +114,10 @@ class Program {
   void check_value(ValueId value) const;
   friend class Builder;
   struct Data {
-    std::string name;
+    std::string name = "main";
     std::vector<Input> inputs;
-    std::vector<Node> nodes;
+    // Apart, as programs that differ in outputs or origins alone share them.
+    std::shared_ptr<const std::vector<Node>> nodes;  // never null
     std::vector<Output> outputs;
     std::vector<Origin> origins;
   };
@@ -141,6 +142,8 @@ class Uses {
 
 // A flag per node: does an output or capture depend on it?
 std::vector<bool> reachable_nodes(const Program& program);
+// The same for a list of nodes and what is read of them.
+std::vector<bool> reachable_nodes(std::span<const Node> nodes, std::span<const ValueId> roots);
 
 // Re-infers every node and checks order, names, roles and output references: what Builder
 // guarantees, checked again after a pass. Throws Error.

@@ -70,8 +70,19 @@ std::string Dim::to_string() const {
   return text + "]";
 }
 
+Shape::Shape(std::vector<Dim> dims) {
+  if (!dims.empty()) dims_ = std::make_shared<std::vector<Dim>>(std::move(dims));
+}
+
 Shape Shape::of(std::span<const std::int64_t> sizes) {
   return Shape(std::vector<Dim>(sizes.begin(), sizes.end()));
+}
+
+std::vector<Dim>& Shape::own() {
+  if (dims_ == nullptr || dims_.use_count() > 1) {
+    dims_ = std::make_shared<std::vector<Dim>>(begin(), end());
+  }
+  return *dims_;
 }
 
 bool Shape::is_static() const {
@@ -80,8 +91,8 @@ bool Shape::is_static() const {
 
 std::vector<std::int64_t> Shape::sizes() const {
   std::vector<std::int64_t> result;
-  result.reserve(dims_.size());
-  for (const Dim& dim : dims_) result.push_back(dim.size());
+  result.reserve(dims().size());
+  for (const Dim& dim : *this) result.push_back(dim.size());
   return result;
 }
 
@@ -89,14 +100,15 @@ Dim Shape::elements() const {
   // A zero size makes the count 0 whatever the others are, also where their product overflows.
   if (std::find(begin(), end(), Dim(0)) != end()) return Dim(0);
   Dim result(1);
-  for (const Dim& dim : dims_) result = result * dim;
+  for (const Dim& dim : *this) result = result * dim;
   return result;
 }
 
 Shape Shape::bind(const Bindings& bindings) const {
-  Shape result;
-  for (const Dim& dim : dims_) result.push_back(dim.bind(bindings));
-  return result;
+  if (is_static()) return *this;
+  std::vector<Dim> result;
+  for (const Dim& dim : *this) result.push_back(dim.bind(bindings));
+  return Shape(std::move(result));
 }
 
 std::string Shape::to_string() const {

@@ -1,9 +1,11 @@
 // Sizes, shapes and tensor types. A size is a number or a symbolic monomial such as 12*B.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,21 +44,24 @@ class Dim {
   std::vector<std::string> symbols_;
 };
 
-// The sizes of a tensor, outermost first. Rank 0 is a scalar.
+// The sizes of a tensor, outermost first. Rank 0 is a scalar. Copies share the sizes until one of
+// them changes: most values of a program are shaped like what they are computed from.
 class Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<Dim> dims) : dims_(dims) {}
-  explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
+  Shape(std::initializer_list<Dim> dims) : Shape(std::vector<Dim>(dims)) {}
+  explicit Shape(std::vector<Dim> dims);
   static Shape of(std::span<const std::int64_t> sizes);
 
-  std::int64_t rank() const { return std::ssize(dims_); }
-  const Dim& operator[](std::int64_t axis) const { return dims_[static_cast<std::size_t>(axis)]; }
-  Dim& operator[](std::int64_t axis) { return dims_[static_cast<std::size_t>(axis)]; }
-  auto begin() const { return dims_.begin(); }
-  auto end() const { return dims_.end(); }
-  std::span<const Dim> dims() const { return dims_; }
-  void push_back(Dim dim) { dims_.push_back(std::move(dim)); }
+  std::int64_t rank() const { return std::ssize(dims()); }
+  const Dim& operator[](std::int64_t axis) const { return dims()[static_cast<std::size_t>(axis)]; }
+  Dim& operator[](std::int64_t axis) { return own()[static_cast<std::size_t>(axis)]; }
+  auto begin() const { return dims().begin(); }
+  auto end() const { return dims().end(); }
+  std::span<const Dim> dims() const {
+    return dims_ == nullptr ? std::span<const Dim>() : std::span<const Dim>(*dims_);
+  }
+  void push_back(Dim dim) { own().push_back(std::move(dim)); }
 
   bool is_static() const;
   // The sizes as numbers; throws unresolved_symbolic_shape.
@@ -64,12 +69,15 @@ class Shape {
   // The number of elements, symbolic when a size is; throws invalid_argument on overflow.
   Dim elements() const;
   Shape bind(const Bindings& bindings) const;
-  bool operator==(const Shape&) const = default;
+  bool operator==(const Shape& other) const {
+    return dims_ == other.dims_ || std::ranges::equal(dims(), other.dims());
+  }
   // "[3, 5]", for messages.
   std::string to_string() const;
 
  private:
-  std::vector<Dim> dims_;
+  std::vector<Dim>& own();                  // shared no longer
+  std::shared_ptr<std::vector<Dim>> dims_;  // may be null for rank 0
 };
 
 struct Type {

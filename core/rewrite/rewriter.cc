@@ -17,6 +17,7 @@ Rewriter::Rewriter(const Program& source) : source_(source), builder_(source.nam
   for (const Input& input : source.inputs()) builder_.input(input.name, input.type, input.role);
   // A node's counterpart is unknown until it is copied or replaced; inputs keep their ids.
   nodes_.assign(source.nodes().size(), kUnknown);
+  builder_.reserve(nodes_.size());
 }
 
 Var Rewriter::at(ValueId source) {
@@ -38,11 +39,10 @@ std::vector<Var> Rewriter::operands(std::int64_t node) {
 
 void Rewriter::copy(std::int64_t node) {
   const Node& original = source_.node(ValueId::node(node));
-  std::vector<Operand> operands;
-  operands.reserve(original.operands.size());
-  for (const Operand& operand : original.operands) operands.push_back(at(operand));
+  operands_.clear();
+  for (const Operand& operand : original.operands) operands_.push_back(at(operand));
   builder_.set_origin(source_.origins()[static_cast<std::size_t>(node)]);
-  replace(node, builder_.add(original.op, operands));
+  replace(node, builder_.copy(source_, node, operands_));
 }
 
 void Rewriter::replace(std::int64_t node, ValueId result) {

@@ -39,6 +39,7 @@ class Rewriter {
   const Program& source_;
   Builder builder_;
   std::vector<ValueId> nodes_;
+  std::vector<Operand> operands_;  // of the node that is being copied
 };
 
 struct Replacement {

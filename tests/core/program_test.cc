@@ -106,6 +106,8 @@ TEST(Program, Names_AreCheckedByRole) {
   EXPECT_EQ(error_of([&] { b.input("a b", kMatrix); }).category(), Category::invalid_name);
   b.output("y", x);
   EXPECT_EQ(error_of([&] { b.output("y", x); }).category(), Category::invalid_name);
+  for (int i = 0; i < 100; ++i) b.input("x" + std::to_string(i), kMatrix);
+  EXPECT_EQ(error_of([&] { b.input("x57", kMatrix); }).category(), Category::invalid_name);
 }
 
 TEST(Program, ValueOfAnotherProgram_IsMissingDependency) {
@@ -171,6 +173,61 @@ TEST(Program, RefusedNode_IsNotAppended) {
   error_of([&] { b.add(Not{}, {x}); });
   EXPECT_TRUE(b.nodes().empty());
   EXPECT_EQ(b.add(Negate{}, {x}), ValueId::node(0));
+}
+
+TEST(Builder, CopyAndTake_InferAgainWhereOperandTypesDiffer) {
+  const auto source = [] {
+    Builder b;
+    const ValueId x = b.input("x", kMatrix);
+    const ValueId w = b.input("w", {DType::f32, {3, 4}});
+    b.add(DotGeneral{{}, {}, {1}, {0}, DType::f32}, {x, w});
+    return b;
+  };
+  const Program program = source().finish();
+  Builder taken = source();
+  Builder b;
+  const ValueId x = b.input("x", kMatrix);
+  const ValueId w = b.input("w", {DType::f32, {3, 4}});
+  const ValueId wide = b.input("wide", {DType::f32, {3, 9}});
+  const Operand same[] = {x, w};
+  const Operand wider[] = {x, wide};
+  const Operand wrong[] = {x, x};
+  const ValueId copies[] = {b.copy(program, 0, same), b.copy(program, 0, wider)};
+  EXPECT_EQ(error_of([&] { b.copy(program, 0, wrong); }).category(),
+            Category::matmul_shape_mismatch);
+  const ValueId moved = b.take(taken, 0, wider);
+  EXPECT_EQ(b.type(copies[0]), (Type{DType::f32, {2, 4}}));
+  EXPECT_EQ(b.type(copies[1]), (Type{DType::f32, {2, 9}}));
+  EXPECT_EQ(b.type(moved), b.type(copies[1]));
+  taken = source();
+  const ValueId alike = b.take(taken, 0, same);
+  EXPECT_EQ(b.nodes()[static_cast<std::size_t>(alike.index())], b.nodes()[0]);
+  verify(b.finish());
+}
+
+TEST(Builder, WithOutputs_SharesNodesAndChecksNames) {
+  const Program program = scaled_sum({0}, 2);
+  const Output added[] = {{"c0", ValueId::node(0), OutputRole::capture}};
+  const Program more = Builder::with_outputs(program, added);
+  EXPECT_EQ(more.nodes().data(), program.nodes().data());
+  ASSERT_EQ(more.outputs().size(), 2u);
+  EXPECT_EQ(more.outputs()[1], added[0]);
+  const auto refused = [&](Output output) {
+    return error_of([&] { Builder::with_outputs(program, std::span(&output, 1)); }).category();
+  };
+  EXPECT_EQ(refused({"y", ValueId::node(0)}), Category::invalid_name);
+  EXPECT_EQ(refused({"z", ValueId::node(2)}), Category::missing_dependency);
+}
+
+TEST(Shape, CopiesThatChange_LeaveTheOthers) {
+  const Shape shape{2, 3};
+  Shape changed = shape;
+  changed[0] = 5;
+  Shape longer = shape;
+  longer.push_back(4);
+  EXPECT_EQ(shape, (Shape{2, 3}));
+  EXPECT_EQ(changed, (Shape{5, 3}));
+  EXPECT_EQ(longer, (Shape{2, 3, 4}));
 }
 
 TEST(Builder, Canonicalises_AxesAndSplats) {

@@ -171,6 +171,9 @@ TEST(TextErrors, Names_AreDefinedOnceAndBeforeUse) {
       {"%0 = stablehlo.negate ~%0 : tensor<2x3xf32>", Category::missing_dependency, "found %0"},
       {"%0 = stablehlo.negate %x : tensor<2x3xf32>\n~%0 = stablehlo.negate %x : tensor<2x3xf32>",
        Category::ambiguous_producer, "second definition of %0"},
+      {"%1 = stablehlo.negate %x : tensor<2x3xf32>\n%0 = stablehlo.negate %1 : tensor<2x3xf32>\n"
+       "~%1 = stablehlo.negate %x : tensor<2x3xf32>",
+       Category::ambiguous_producer, "second definition of %1"},
       {"~%x = stablehlo.negate %x : tensor<2x3xf32>", Category::ambiguous_producer, "%x"},
   });
   expect_fault({"func.func @main(%a: tensor<f32>, ~%a: tensor<f32>) { return }",

@@ -409,6 +409,8 @@ TEST(Text, OtherSpellings_ReadTheSame) {
   const std::pair<const char*, const char*> spellings[] = {
       {"%0 = stablehlo.add %x, 15 : tensor<2x3xf32>",
        "%a = stablehlo.add %x, 1.5E1 : (tensor<2x3xf32>) -> tensor<2x3xf32> loc(\"f\":1:2)"},
+      {"%0 = stablehlo.negate %x : tensor<2x3xf32>\n%1 = stablehlo.add %0, %x : tensor<2x3xf32>",
+       "%1 = stablehlo.negate %x : tensor<2x3xf32>\n%00 = stablehlo.add %1, %x : tensor<2x3xf32>"},
       {"%0 = stablehlo.add %x, 15.0000001 : tensor<2x3xf32>",
        "%0 = stablehlo.add %x, 0x41700000 : tensor < 2x3xf32 >"},
       {"%0 = stablehlo.compare LT, %x, %y, FLOAT : (tensor<2x3xf32>, tensor<2x3xf32>) -> "
