@@ -1,9 +1,10 @@
 #include "lowering/cleaning.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,46 +35,48 @@ Replacement alias(std::int64_t root, ValueId value) {
   return {root, {}, {}, [value](Rewriter& rewriter) { return rewriter.at(value); }};
 }
 
-std::uint64_t hash_node(const Op& op, const std::vector<Operand>& operands) {
-  std::uint64_t hash = hash_op(op);
-  for (const Operand& operand : operands) {
-    if (operand.is_literal()) {
-      hash = hash_mix(hash, operand.literal().bits);
-    } else {
-      const ValueId value = operand.value();
-      hash = hash_mix(hash, static_cast<std::uint64_t>(value.index()) * 2 + value.is_input());
-    }
-  }
-  return hash;
+std::uint64_t hash_operand(std::uint64_t hash, const Operand& operand) {
+  if (operand.is_literal()) return hash_mix(hash, operand.literal().bits);
+  const ValueId value = operand.value();
+  return hash_mix(hash, static_cast<std::uint64_t>(value.index()) * 2 + value.is_input());
 }
 
 std::vector<Replacement> find_common(const Program& program) {
-  std::vector<Replacement> replacements;
-  // For each node, the first node that computes the same; and its operands in such terms.
+  const std::span<const Node> nodes = program.nodes();
+  // For each node, the first node that computes the same.
   std::vector<ValueId> first;
-  std::vector<std::vector<Operand>> operands;
-  std::unordered_multimap<std::uint64_t, std::int64_t> seen;
-  for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
-    const Node& node = program.nodes()[static_cast<std::size_t>(i)];
-    std::vector<Operand> reads = node.operands;
-    for (Operand& operand : reads) {
-      if (operand.is_literal() || operand.value().is_input()) continue;
-      operand = first[static_cast<std::size_t>(operand.value().index())];
-    }
-    const std::uint64_t hash = hash_node(node.op, reads);
-    const auto [begin, end] = seen.equal_range(hash);
-    const auto same = std::find_if(begin, end, [&](const auto& entry) {
-      const auto other = static_cast<std::size_t>(entry.second);
-      return operands[other] == reads && program.nodes()[other].op == node.op;
-    });
-    if (same == end) {
+  first.reserve(nodes.size());
+  const auto resolved = [&](const Operand& operand) -> Operand {
+    if (operand.is_literal() || operand.value().is_input()) return operand;
+    return first[static_cast<std::size_t>(operand.value().index())];
+  };
+  // The first nodes by their hashes, each in the next free slot: one table without an allocation
+  // per node.
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::int64_t node = -1;
+  };
+  std::vector<Slot> slots(std::bit_ceil(2 * nodes.size() + 1));
+  std::vector<Replacement> replacements;
+  for (std::int64_t i = 0; i < std::ssize(nodes); ++i) {
+    const Node& node = nodes[static_cast<std::size_t>(i)];
+    std::uint64_t hash = hash_op(node.op);
+    for (const Operand& operand : node.operands) hash = hash_operand(hash, resolved(operand));
+    const auto is_same = [&](const Slot& slot) {
+      if (slot.hash != hash) return false;
+      const Node& other = nodes[static_cast<std::size_t>(slot.node)];
+      return std::ranges::equal(other.operands, node.operands, {}, resolved, resolved) &&
+             other.op == node.op;
+    };
+    std::size_t at = hash & (slots.size() - 1);
+    while (slots[at].node >= 0 && !is_same(slots[at])) at = (at + 1) & (slots.size() - 1);
+    if (slots[at].node < 0) {
+      slots[at] = {hash, i};
       first.push_back(ValueId::node(i));
-      seen.emplace(hash, i);
     } else {
-      first.push_back(ValueId::node(same->second));
+      first.push_back(ValueId::node(slots[at].node));
       replacements.push_back(alias(i, first.back()));
     }
-    operands.push_back(std::move(reads));
   }
   return replacements;
 }
