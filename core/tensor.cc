@@ -11,9 +11,10 @@ std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes) {
   return (Shape::of(sizes).elements() * Dim(byte_size(dtype))).size();
 }
 
-std::vector<std::uint64_t> zeroed(std::size_t bytes) {
+template <class Line>
+std::vector<Line> zeroed(std::size_t bytes) {
   try {
-    return std::vector<std::uint64_t>((bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
+    return std::vector<Line>((bytes + sizeof(Line) - 1) / sizeof(Line));
   } catch (const std::exception&) {  // bad_alloc or length_error
     throw Error(Category::invalid_argument,
                 "found a tensor of " + std::to_string(bytes) + " bytes, more than there is memory");
@@ -27,7 +28,7 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> sizes)
       sizes_(std::move(sizes)),
       elements_(checked_bytes(dtype, sizes_) / byte_size(dtype)),
       size_(static_cast<std::size_t>(elements_ * byte_size(dtype))),
-      storage_(zeroed(size_)) {}
+      storage_(zeroed<CacheLine>(size_)) {}
 
 void Tensor::swap(Tensor& other) noexcept {
   std::swap(dtype_, other.dtype_);

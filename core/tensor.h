@@ -75,13 +75,16 @@ class Tensor {
   bool operator==(const Tensor& other) const;
 
  private:
+  // Vector kernels are fastest on whole lines of the cache.
+  struct alignas(64) CacheLine {
+    std::byte bytes[64];
+  };
   void swap(Tensor& other) noexcept;
   DType dtype_;
   std::vector<std::int64_t> sizes_;
   std::int64_t elements_;
   std::size_t size_;  // in bytes
-  // Aligned for every element type. Not std::max_align_t: zeroing it may skip its padding bytes.
-  std::vector<std::uint64_t> storage_;
+  std::vector<CacheLine> storage_;
 };
 
 template <class T>
