@@ -144,37 +144,30 @@ Program finish_draft(Sweep& sweep, std::span<const Gradient> gradients, Captures
   for (const Gradient& gradient : gradients) roots.push_back(gradient.value);
   const std::vector<bool> reached = reachable_nodes(draft.nodes(), roots);
 
-  Builder builder(sweep.forward().name() + ".grad");
-  builder.reserve(reached.size());
-  std::vector<std::optional<ValueId>> inputs(draft.inputs().size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  std::vector<Builder::KeptInput> inputs;
+  std::vector<bool> known(draft.inputs().size());
+  for (std::size_t i = 0; i < known.size(); ++i) {
     const Input& input = draft.inputs()[i];
-    if (input.role == InputRole::seed)
-      inputs[i] = builder.input(input.name, input.type, input.role);
+    known[i] = input.role == InputRole::seed;
+    if (known[i]) inputs.push_back({ValueId::input(static_cast<std::int64_t>(i)), input.name});
   }
-  std::vector<ValueId> nodes(reached.size(), ValueId::node(0));
-  const auto at = [&](ValueId value) {
-    const auto index = static_cast<std::size_t>(value.index());
-    if (value.is_node()) return nodes[index];
-    std::optional<ValueId>& known = inputs[index];
-    if (!known) {
-      known =
-          builder.input(captures.name(*sweep.source(value)), draft.type(value), InputRole::capture);
-    }
-    return *known;
+  const auto read = [&](ValueId value) {
+    if (value.is_node() || known[static_cast<std::size_t>(value.index())]) return;
+    known[static_cast<std::size_t>(value.index())] = true;
+    inputs.push_back({value, captures.name(*sweep.source(value))});
   };
-  std::vector<Operand> operands;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
+  for (std::size_t i = 0; i < reached.size(); ++i) {
     if (!reached[i]) continue;
-    operands.clear();
     for (const Operand& operand : draft.nodes()[i].operands) {
-      operands.push_back(operand.is_literal() ? operand : Operand(at(operand.value())));
+      if (!operand.is_literal()) read(operand.value());
     }
-    builder.set_origin(draft.origins()[i]);
-    nodes[i] = builder.take(draft, static_cast<std::int64_t>(i), operands);
   }
-  for (const Gradient& gradient : gradients) builder.output(gradient.name, at(gradient.value));
-  return builder.finish();
+  for (const Gradient& gradient : gradients) {
+    read(gradient.value);
+    draft.output(gradient.name, gradient.value);
+  }
+  draft.keep(inputs, reached);
+  return draft.finish();
 }
 
 }  // namespace

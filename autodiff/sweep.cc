@@ -19,7 +19,7 @@ Var reduce_to(Var cotangent, const Shape& shape) {
 }  // namespace
 
 Sweep::Sweep(const Program& forward, ValueSet wanted)
-    : forward_(forward), wanted_(std::move(wanted)), draft_(forward.name()) {
+    : forward_(forward), wanted_(std::move(wanted)), draft_(forward.name() + ".grad") {
   reads_.inputs.resize(forward.inputs().size());
   reads_.nodes.resize(forward.nodes().size());
   // Most rules make about two nodes; room that is not needed is never touched.
@@ -51,6 +51,8 @@ ValueId Sweep::capture(ValueId value) {
 }
 
 Var Sweep::read(ValueId value) {
+  if (!reads_[value] && !is_made_again(value)) reads_[value] = capture(value);
+  if (reads_[value]) return {draft_, *reads_[value]};
   // A value waits on the stack until its operands are there: masks may be made by long chains.
   std::vector<ValueId> waiting{value};
   std::vector<Operand> operands;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "core/inference.h"
@@ -113,16 +114,34 @@ ValueId Builder::copy(const Program& source, std::int64_t node, std::span<const 
   return ValueId::node(std::ssize(nodes_) - 1);
 }
 
-ValueId Builder::take(Builder& source, std::int64_t node, std::span<const Operand> operands) {
-  Node& original = source.nodes_[static_cast<std::size_t>(node)];
-  if (!are_typed_alike(*this, operands, source, original.operands)) {
-    return add(std::move(original.op), operands);
+void Builder::keep(std::span<const KeptInput> inputs, const std::vector<bool>& nodes) {
+  INTERNAL_CHECK(nodes.size() == nodes_.size());
+  std::vector<Input> old = std::exchange(data_.inputs, {});
+  input_names_ = {};
+  std::vector<std::optional<ValueId>> input_places(old.size());
+  std::vector<ValueId> node_places(nodes.size(), ValueId::node(0));
+  for (const KeptInput& kept : inputs) {
+    const auto index = static_cast<std::size_t>(kept.value.index());
+    input_places[index] = input(kept.name, old[index].type, old[index].role);
   }
-  std::vector<Operand> reads = std::move(original.operands);
-  std::ranges::copy(operands, reads.begin());
-  nodes_.push_back({std::move(original.op), std::move(reads), original.type});
-  data_.origins.push_back(origin_);
-  return ValueId::node(std::ssize(nodes_) - 1);
+  const auto place = [&](ValueId value) {
+    const auto index = static_cast<std::size_t>(value.index());
+    INTERNAL_CHECK(value.is_node() ? nodes[index] : input_places[index].has_value());
+    return value.is_node() ? node_places[index] : *input_places[index];
+  };
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i]) continue;
+    for (Operand& operand : nodes_[i].operands) {
+      if (!operand.is_literal()) operand = place(operand.value());
+    }
+    if (count < i) nodes_[count] = std::move(nodes_[i]);
+    data_.origins[count] = data_.origins[i];
+    node_places[i] = ValueId::node(static_cast<std::int64_t>(count++));
+  }
+  nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(count), nodes_.end());
+  data_.origins.resize(count);
+  for (Output& output : data_.outputs) output.value = place(output.value);
 }
 
 void Builder::reserve(std::size_t nodes) {

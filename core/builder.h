@@ -58,8 +58,13 @@ class Builder {
   // Appends a node of a program with these operands for its own. Where they are typed alike nothing
   // is left to infer or check; else as add().
   ValueId copy(const Program& source, std::int64_t node, std::span<const Operand> operands);
-  // The same from another builder, which is left with the node's type alone.
-  ValueId take(Builder& source, std::int64_t node, std::span<const Operand> operands);
+  // Goes on with these inputs, in this order and under new names, and with the nodes that are
+  // marked; outputs follow. What is kept may read nothing that is not. Throws as input().
+  struct KeptInput {
+    ValueId value;
+    std::string name;
+  };
+  void keep(std::span<const KeptInput> inputs, const std::vector<bool>& nodes);
   // Makes room for that many nodes in all.
   void reserve(std::size_t nodes);
 
