@@ -46,7 +46,7 @@ HWY_INLINE hn::Vec<D> load_part(D d, const hn::TFromD<D>* from, std::int64_t n) 
     return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, from);
   } else {
     HWY_ALIGN T buffer[hn::MaxLanes(D())] = {};
-    std::memcpy(buffer, from, static_cast<std::size_t>(n) * sizeof(T));
+    if (n > 0) std::memcpy(buffer, from, static_cast<std::size_t>(n) * sizeof(T));
     return hn::Load(d, buffer);
   }
 }
@@ -59,7 +59,7 @@ HWY_INLINE void store_part(D d, hn::Vec<D> v, hn::TFromD<D>* to, std::int64_t n)
   } else {
     HWY_ALIGN T buffer[hn::MaxLanes(D())];
     hn::Store(v, d, buffer);
-    std::memcpy(to, buffer, static_cast<std::size_t>(n) * sizeof(T));
+    if (n > 0) std::memcpy(to, buffer, static_cast<std::size_t>(n) * sizeof(T));
   }
 }
 

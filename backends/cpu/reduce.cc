@@ -49,31 +49,33 @@ ReduceLoops reduce_loops(const Axes& axes, const Type& operand) {
 // `identity` stands for none. finish(accumulator) gives the result.
 template <class T, class A, class F, class G>
 Kernel fold_kernel(ReduceLoops loops, T identity, F combine, G finish) {
-  return [loops = std::move(loops), identity, combine, finish](
-             std::span<std::byte* const> results,
-             std::span<const std::byte* const> operands) mutable {
-    T* out = reinterpret_cast<T*>(results[0]);
-    const T* in = reinterpret_cast<const T*>(operands[0]);
-    const auto reduce_one = [&](const T* x) -> T {
-      if (loops.empty) return finish(static_cast<A>(identity));
-      bool first = true;
-      A total = static_cast<A>(*x);
-      const std::int64_t s = loops.reduced.stride(0);
-      loops.reduced.for_each([&](const std::int64_t* at) {
-        const T* run = x + at[0];
-        for (std::int64_t i = first ? 1 : 0; i < loops.reduced.length(); ++i) {
-          total = combine(total, static_cast<A>(run[i * s]));
-        }
-        first = false;
-      });
-      return finish(total);
-    };
-    loops.kept.for_each([&](const std::int64_t* at) {
-      for (std::int64_t i = 0; i < loops.kept.length(); ++i) {
-        out[at[0] + i * loops.kept.stride(0)] = reduce_one(in + at[1] + i * loops.kept.stride(1));
-      }
-    });
-  };
+  return
+      [loops = std::move(loops), identity, combine, finish](
+          std::span<std::byte* const> results, std::span<const std::byte* const> operands) mutable {
+        T* out = reinterpret_cast<T*>(results[0]);
+        const T* in = reinterpret_cast<const T*>(operands[0]);
+        const auto reduce_one = [&](const T* x) -> T {
+          if (loops.empty) return finish(static_cast<A>(identity));
+          bool first = true;
+          A total = static_cast<A>(*x);
+          const std::int64_t s = loops.reduced.stride(0);
+          loops.reduced.for_each([&](const std::int64_t* at) {
+            const T* run = x + at[0];
+            for (std::int64_t i = first ? 1 : 0; i < loops.reduced.length(); ++i) {
+              total = combine(total, static_cast<A>(run[i * s]));
+            }
+            first = false;
+          });
+          return finish(total);
+        };
+        loops.kept.for_each([&](const std::int64_t* at) {
+          for (std::int64_t i = 0; i < loops.kept.length(); ++i) {
+            const std::int64_t first = at[1] + i * loops.kept.stride(1);
+            // A sum of nothing has no memory to point into.
+            out[at[0] + i * loops.kept.stride(0)] = reduce_one(in == nullptr ? in : in + first);
+          }
+        });
+      };
 }
 
 template <class T>

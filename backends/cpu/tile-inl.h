@@ -49,6 +49,29 @@ std::int64_t lanes_of() {
   return static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
 }
 
+// Masks are of first lanes. Highway's masked loads and stores touch no memory behind those on x86
+// alone.
+template <class M, class D, class T>
+HWY_INLINE hn::Vec<D> load_masked(M mask, D d, const T* from) {
+#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3)
+  return hn::MaskedLoad(mask, d, from);
+#else
+  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
+  std::copy_n(from, hn::CountTrue(d, mask), lanes);
+  return hn::Load(d, lanes);
+#endif
+}
+template <class V, class M, class D, class T>
+HWY_INLINE void store_masked(V v, M mask, D d, T* to) {
+#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3)
+  hn::BlendedStore(v, mask, d, to);
+#else
+  HWY_ALIGN T lanes[hn::MaxLanes(d)];
+  hn::Store(v, d, lanes);
+  std::copy_n(lanes, hn::CountTrue(d, mask), to);
+#endif
+}
+
 // The last vector of a row: all of it, or its first lanes alone. With AVX-512 a mask costs nothing.
 enum class Last : std::uint8_t { whole, part };
 #if HWY_TARGET == HWY_AVX3
@@ -103,7 +126,7 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns) {
     V right[kVectors];
     HWY_UNROLL(16) for (int v = 0; v < kWhole; ++v) right[v] = hn::LoadU(d, b + v * lanes);
     if constexpr (kWhole < kVectors) {
-      right[kWhole] = hn::MaskedLoad(last, d, b + kWhole * lanes);
+      right[kWhole] = load_masked(last, d, b + kWhole * lanes);
     }
     HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
       const V left = hn::Set(d, a[i / 3][(i % 3) * a_row]);
@@ -140,7 +163,7 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns) {
       } else if (v < kWhole) {
         sum = hn::MulAdd(scale, sum, hn::LoadU(d, from));
       } else {
-        sum = hn::MulAdd(scale, sum, hn::MaskedLoad(last, d, from));
+        sum = hn::MulAdd(scale, sum, load_masked(last, d, from));
       }
     }
   }
@@ -222,7 +245,7 @@ void pack_transposed(const MatrixProduct<T>& p, std::int64_t columns, std::int64
       if (row < end) {
         const auto mask = hn::FirstN(d, static_cast<std::size_t>(end - row));
         const auto load = [&](std::int64_t i) HWY_ATTR {
-          return hn::MaskedLoad(mask, d, from + row + i * p.b_column);
+          return load_masked(mask, d, from + row + i * p.b_column);
         };
         transpose_square(d, load, width, to + row * width + column);
       }
@@ -252,7 +275,7 @@ void pack_panel(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t wi
         hn::StoreU(hn::LoadU(d, from + column), d, to + column);
       }
       if (whole < columns) {
-        store_first(d, hn::MaskedLoad(last, d, from + whole), last, columns - whole, to + whole);
+        store_first(d, load_masked(last, d, from + whole), last, columns - whole, to + whole);
       }
     }
     return;
@@ -401,9 +424,9 @@ HWY_INLINE void dots(const MatrixProduct<T>& p, std::int64_t stride) {
     }
     for (; i < end; i += lanes) {
       const auto mask = hn::FirstN(d, static_cast<std::size_t>(std::min(end - i, lanes)));
-      const V x = hn::MaskedLoad(mask, d, p.a + i);
+      const V x = load_masked(mask, d, p.a + i);
       HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) {
-        sums[0][j] = hn::MulAdd(x, hn::MaskedLoad(mask, d, p.b + j * p.b_column + i), sums[0][j]);
+        sums[0][j] = hn::MulAdd(x, load_masked(mask, d, p.b + j * p.b_column + i), sums[0][j]);
       }
     }
     HWY_UNROLL(8) for (int s = 1; s < kSums; ++s) {
@@ -430,12 +453,12 @@ HWY_INLINE void short_dots(const MatrixProduct<T>& p, std::int64_t stride) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const auto mask = hn::FirstN(d, static_cast<std::size_t>(p.k));
-  const V x = hn::Mul(hn::Set(d, p.scale), hn::MaskedLoad(mask, d, p.a));
+  const V x = hn::Mul(hn::Set(d, p.scale), load_masked(mask, d, p.a));
   for (std::int64_t column = 0; column < p.n; column += 4) {
     V terms[4];
     HWY_UNROLL(4) for (std::int64_t j = 0; j < 4; ++j) {
       const T* b = p.b + std::min(column + j, p.n - 1) * p.b_column;
-      terms[j] = hn::Mul(x, hn::MaskedLoad(mask, d, b));
+      terms[j] = hn::Mul(x, load_masked(mask, d, b));
     }
     T found[4];
     sum_four(d, terms, found);
@@ -503,24 +526,23 @@ HWY_INLINE void outer_rest(const MatrixProduct<T>& p, std::int64_t column) {
   using V = hn::Vec<decltype(d)>;
   constexpr int kGroup = 16;
   const auto mask = hn::FirstN(d, static_cast<std::size_t>(p.n - column));
-  const V b = hn::MaskedLoad(mask, d, p.b + column);
+  const V b = load_masked(mask, d, p.b + column);
   const T* a = p.a;
   T* c = p.c + column;
   const auto value = [&](std::int64_t i) HWY_ATTR {
     const V left = hn::Set(d, p.scale * a[i * p.a_row]);
-    return p.store == Store::overwrite
-               ? hn::Mul(left, b)
-               : hn::MulAdd(left, b, hn::MaskedLoad(mask, d, c + i * p.c_row));
+    return p.store == Store::overwrite ? hn::Mul(left, b)
+                                       : hn::MulAdd(left, b, load_masked(mask, d, c + i * p.c_row));
   };
   std::int64_t row = 0;
   for (; row + kGroup <= p.m; row += kGroup, a += kGroup * p.a_row, c += kGroup * p.c_row) {
     V values[kGroup];
     HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) values[i] = value(i);
     HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) {
-      hn::BlendedStore(values[i], mask, d, c + i * p.c_row);
+      store_masked(values[i], mask, d, c + i * p.c_row);
     }
   }
-  for (; row < p.m; ++row, a += p.a_row, c += p.c_row) hn::BlendedStore(value(0), mask, d, c);
+  for (; row < p.m; ++row, a += p.a_row, c += p.c_row) store_masked(value(0), mask, d, c);
 }
 #endif
 

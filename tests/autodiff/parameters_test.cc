@@ -58,7 +58,8 @@ TEST(Initializer, Helpers_HaveTheirPublishedSpread) {
 }
 
 TEST(Initialize, Parameters_EachHaveTheirOwnStream) {
-  const Parameter p{"p", {DType::f64, {4}}, Initializer::uniform(1)};
+  const Initializer start = Initializer::uniform(1);
+  const Parameter p{"p", {DType::f64, {4}}, start};
   const std::vector<Parameter> two = {p, p};
   const std::vector<Tensor> tensors = initialize(two, 9);
   ASSERT_EQ(tensors.size(), 2u);

@@ -18,15 +18,6 @@ void note() {
 
 }  // namespace
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MULGRAD_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MULGRAD_SANITIZED
-#endif
-
 #ifdef MULGRAD_SANITIZED
 // The sanitizers have functions of these names themselves, and tell of every call.
 #include <sanitizer/allocator_interface.h>
