@@ -246,7 +246,7 @@ Chain momentum(std::int64_t n) {
             const float* v = inputs[2];
             const float rate = inputs[3][0];
             float *kept = results[0], *to = results[1];
-MULGRAD_INDEPENDENT
+            MULGRAD_INDEPENDENT
             for (std::int64_t i = 0; i < n; ++i) {
               const float k = v[i] * 0.9F + g[i];
               kept[i] = k;
@@ -283,7 +283,7 @@ Chain adamw(std::int64_t n) {
             const float rate = inputs[4][0], c1 = inputs[5][0], c2 = inputs[6][0];
             float *to = results[0], *first = results[1];
             float* second = results[2];
-MULGRAD_INDEPENDENT
+            MULGRAD_INDEPENDENT
             for (std::int64_t i = 0; i < n; ++i) {
               const float a = m1[i] * 0.9F + g[i] * 0.1F;
               const float b = m2[i] * 0.999F + g[i] * g[i] * 0.001F;

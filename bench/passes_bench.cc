@@ -1,6 +1,6 @@
 // Time per node of the stages that a program goes through, from 1e3 to 1e6 nodes, and of the
-// expansions on programs in which they find nothing. The nodes counted are those of the program that
-// a stage starts from, also where it makes more of them: derive makes more than two from one.
+// expansions on programs in which they find nothing. The nodes counted are those of the program
+// that a stage starts from, also where it makes more of them: derive makes more than two from one.
 // bench/run.sh makes a table of it.
 #include <benchmark/benchmark.h>
 

@@ -15,8 +15,8 @@ namespace mulgrad {
 namespace {
 
 using testing::error_of;
-using testing::kLongChain;
 using ::testing::HasSubstr;
+using testing::kLongChain;
 
 const Type kMatrix{DType::f32, {2, 3}};
 
