@@ -11,6 +11,10 @@ Var TanH::emit(Var x, std::span<const Var>, const LayerContext&) const { return 
 
 Var Sigmoid::emit(Var x, std::span<const Var>, const LayerContext&) const { return logistic(x); }
 
+std::vector<std::string> GELU::description() const {
+  return {form_ == GeluForm::erf ? "GELU(erf)" : "GELU(tanh)"};
+}
+
 Var GELU::emit(Var x, std::span<const Var>, const LayerContext&) const {
   const Var half = x * 0.5;
   if (form_ == GeluForm::erf) return half * (erf(x * (1 / std::numbers::sqrt2)) + 1);

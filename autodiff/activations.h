@@ -17,18 +17,27 @@ class Activation : public Layer {
 
 // max(x, 0). The derivative at 0 is 0.
 class ReLU : public Activation {
+ public:
+  std::vector<std::string> description() const override { return {"ReLU"}; }
+
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;
 };
 
 // tanh(x); the name Tanh is the op's.
 class TanH : public Activation {
+ public:
+  std::vector<std::string> description() const override { return {"TanH"}; }
+
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;
 };
 
 // 1 / (1 + e^-x).
 class Sigmoid : public Activation {
+ public:
+  std::vector<std::string> description() const override { return {"Sigmoid"}; }
+
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;
 };
@@ -42,6 +51,7 @@ enum class GeluForm : std::uint8_t { erf, tanh };
 class GELU : public Activation {
  public:
   explicit GELU(GeluForm form = GeluForm::erf) : form_(form) {}
+  std::vector<std::string> description() const override;
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;

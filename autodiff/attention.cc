@@ -82,6 +82,11 @@ std::vector<Parameter> MultiHeadAttention::parameters() const {
   return all;
 }
 
+std::vector<std::string> MultiHeadAttention::description() const {
+  return {std::string(kName) + "(heads=" + std::to_string(heads_) +
+          ", mask=" + (mask_ == AttentionMask::causal ? "causal" : "none") + ")"};
+}
+
 Var MultiHeadAttention::emit(Var x, std::span<const Var> parameters,
                              const LayerContext& context) const {
   const Shape shape = x.shape();

@@ -31,6 +31,7 @@ class MultiHeadAttention : public Layer {
   MultiHeadAttention(std::int64_t width, std::int64_t heads, AttentionMask mask, double dropout = 0,
                      DType dtype = DType::f32);
   std::vector<Parameter> parameters() const override;
+  std::vector<std::string> description() const override;
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;

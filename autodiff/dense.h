@@ -17,6 +17,7 @@ class Linear : public Layer {
  public:
   Linear(std::int64_t in, std::int64_t out, DType dtype = DType::f32);
   std::vector<Parameter> parameters() const override;
+  std::vector<std::string> description() const override { return {"Linear"}; }
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;

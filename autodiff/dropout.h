@@ -18,6 +18,7 @@ class Dropout : public Layer {
  public:
   explicit Dropout(double rate);
   std::vector<Parameter> parameters() const override { return {}; }
+  std::vector<std::string> description() const override { return {"Dropout"}; }
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;

@@ -19,6 +19,7 @@ class Embedding : public Layer {
  public:
   Embedding(std::int64_t ids, std::int64_t width, DType dtype = DType::f32);
   std::vector<Parameter> parameters() const override;
+  std::vector<std::string> description() const override { return {"Embedding"}; }
   std::optional<std::int64_t> ids() const override { return ids_; }
 
  private:
@@ -35,6 +36,7 @@ class PositionEmbedding : public Layer {
  public:
   PositionEmbedding(std::int64_t length, std::int64_t width, DType dtype = DType::f32);
   std::vector<Parameter> parameters() const override;
+  std::vector<std::string> description() const override { return {"PositionEmbedding"}; }
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;

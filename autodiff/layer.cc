@@ -39,6 +39,11 @@ std::vector<Parameter> prefixed(const std::string& prefix, std::vector<Parameter
   return parameters;
 }
 
+std::vector<std::string> prefixed(const std::string& prefix, std::vector<std::string> lines) {
+  for (std::string& line : lines) line = prefix + "." + line;
+  return lines;
+}
+
 Sequential::Sequential(std::vector<std::shared_ptr<const Layer>> layers)
     : layers_(std::move(layers)) {
   if (std::find(layers_.begin(), layers_.end(), nullptr) != layers_.end()) {
@@ -58,6 +63,17 @@ std::vector<Parameter> Sequential::parameters() const {
 
 std::optional<std::int64_t> Sequential::ids() const {
   return layers_.empty() ? std::nullopt : layers_.front()->ids();
+}
+
+std::vector<std::string> Sequential::description() const {
+  if (layers_.empty()) return {"Sequential"};
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    for (std::string& line : prefixed("layer" + std::to_string(i), layers_[i]->description())) {
+      all.push_back(std::move(line));
+    }
+  }
+  return all;
 }
 
 Var Sequential::emit(Var x, std::span<const Var> parameters, const LayerContext& context) const {

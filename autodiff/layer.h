@@ -42,6 +42,12 @@ class Layer {
   // data checks that.
   virtual std::optional<std::int64_t> ids() const { return std::nullopt; }
 
+  // What the layer is, one line for it and each layer in it: its name, and the settings that change
+  // what it computes in evaluation and that its parameters do not show: "GELU(erf)". Checkpoints
+  // hold it to tell models apart, so it stays as it is whatever expression the layer emits. A layer
+  // that does not override it is not told apart from others that do not.
+  virtual std::vector<std::string> description() const { return {"Layer"}; }
+
   // The layer applied to x, by default as it is evaluated. Throws invalid_argument when the number
   // or a type of the parameters is not as parameters() says, and what the layer's own expression
   // throws.
@@ -64,6 +70,9 @@ void expect_float(const char* layer, DType dtype);
 // The parameters with `prefix` and a point before each name.
 std::vector<Parameter> prefixed(const std::string& prefix, std::vector<Parameter> parameters);
 
+// The lines with `prefix` and a point before each.
+std::vector<std::string> prefixed(const std::string& prefix, std::vector<std::string> lines);
+
 // One layer after the other: Sequential{Linear(64, 64), ReLU(), Linear(64, 10)}. Copies share the
 // layers, which never change. Parameter `weight` of layer i is named "layer<i>.weight".
 class Sequential : public Layer {
@@ -77,6 +86,7 @@ class Sequential : public Layer {
 
   std::vector<Parameter> parameters() const override;
   std::optional<std::int64_t> ids() const override;  // those of the first layer
+  std::vector<std::string> description() const override;
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;
@@ -92,6 +102,9 @@ class Residual : public Layer {
   explicit Residual(L layer) : layer_(std::make_shared<const L>(std::move(layer))) {}
 
   std::vector<Parameter> parameters() const override { return layer_->parameters(); }
+  std::vector<std::string> description() const override {
+    return prefixed("Residual", layer_->description());
+  }
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;

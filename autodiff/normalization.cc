@@ -36,6 +36,11 @@ Var over_root_mean_square(Var rows, double epsilon) {
   return rows * rsqrt(mean(rows * rows, {1}, KeepDims::yes) + epsilon);
 }
 
+std::vector<std::string> described(const char* layer, double epsilon) {
+  return {std::string(layer) + "(epsilon=" + Literal::from_double(DType::f64, epsilon).to_string() +
+          ")"};
+}
+
 }  // namespace
 
 LayerNorm::LayerNorm(std::int64_t width, double epsilon, DType dtype)
@@ -44,6 +49,8 @@ LayerNorm::LayerNorm(std::int64_t width, double epsilon, DType dtype)
 }
 
 std::vector<Parameter> LayerNorm::parameters() const { return scale_and_shift(width_, dtype_); }
+
+std::vector<std::string> LayerNorm::description() const { return described("LayerNorm", epsilon_); }
 
 Var LayerNorm::emit(Var x, std::span<const Var> parameters, const LayerContext&) const {
   const Var rows = rows_of_width("LayerNorm", x, width_);
@@ -58,6 +65,8 @@ RmsNorm::RmsNorm(std::int64_t width, double epsilon, DType dtype)
 }
 
 std::vector<Parameter> RmsNorm::parameters() const { return scale_and_shift(width_, dtype_); }
+
+std::vector<std::string> RmsNorm::description() const { return described("RmsNorm", epsilon_); }
 
 Var RmsNorm::emit(Var x, std::span<const Var> parameters, const LayerContext&) const {
   const Var normal = over_root_mean_square(rows_of_width("RmsNorm", x, width_), epsilon_);

@@ -18,6 +18,7 @@ class LayerNorm : public Layer {
  public:
   explicit LayerNorm(std::int64_t width, double epsilon = 1e-5, DType dtype = DType::f32);
   std::vector<Parameter> parameters() const override;
+  std::vector<std::string> description() const override;
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;
@@ -32,6 +33,7 @@ class RmsNorm : public Layer {
  public:
   explicit RmsNorm(std::int64_t width, double epsilon = 1e-5, DType dtype = DType::f32);
   std::vector<Parameter> parameters() const override;
+  std::vector<std::string> description() const override;
 
  private:
   Var emit(Var x, std::span<const Var> parameters, const LayerContext& context) const override;

@@ -100,6 +100,12 @@ EpochReport report_of(std::span<const double> row) {
   return {0, row[1], {row[2], row[3]}, value(4), interval(5), value(7), interval(8)};
 }
 
+std::string to_lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -160,20 +166,21 @@ FitState fit_state(const Safetensors& content) {
 
 Safetensors to_safetensors(Checkpoint checkpoint) {
   Safetensors content;
-  std::string state_names;
-  for (const std::string& name : checkpoint.state_names) state_names += name + "\n";
   const FitState& fit = checkpoint.fit;
   const bool has_program = !checkpoint.program.empty();
   content.metadata = {{kVersionKey, kVersion},
                       {"count", std::to_string(checkpoint.count)},
                       {"seed", std::to_string(checkpoint.seed)},
-                      {"state", state_names},
+                      {"state", to_lines(checkpoint.state_names)},
                       {"program", std::move(checkpoint.program)},
                       {"epochs_done", std::to_string(fit.epochs_done)},
                       {"rows", std::to_string(fit.rows)},
                       {"best_epoch", std::to_string(fit.best_epoch)},
                       {"stale_epochs", std::to_string(fit.stale_epochs)},
                       {"best_value", hexadecimal(fit.best_value)}};
+  if (!checkpoint.layers.empty()) {
+    content.metadata.emplace("layers", to_lines(checkpoint.layers));
+  }
   if (checkpoint.ids) content.metadata.emplace("ids", std::to_string(*checkpoint.ids));
   for (std::size_t i = 0; i < checkpoint.parameters.size(); ++i) {
     const std::string& name = checkpoint.parameters[i].name;
@@ -208,6 +215,9 @@ Checkpoint to_checkpoint(Safetensors content) {
   checkpoint.count = number_of<std::int64_t>(content, "count");
   checkpoint.seed = number_of<std::uint64_t>(content, "seed");
   checkpoint.state_names = lines_of(text_of(content, "state"));
+  if (content.metadata.contains("layers")) {
+    checkpoint.layers = lines_of(text_of(content, "layers"));
+  }
   checkpoint.program = text_of(content, "program");
   if (!checkpoint.program.empty()) {
     const Tensor* input = content.find("input");

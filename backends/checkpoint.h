@@ -7,8 +7,9 @@
 //   fit/reports           f64 [epochs, 10]: the fields of the reports, NaN where there is none
 // The metadata are "mulgrad.checkpoint" (the version, "1") and, as decimal text, "count", "seed",
 // "epochs_done", "rows", "best_epoch", "stale_epochs"; "best_value" as a C99 hexadecimal float;
-// "state", the names of the state, a line each; "program", the model as it predicts, in the text
-// form; "ids", their number, where the input holds ids.
+// "state", the names of the state, a line each; "layers", Layer::description() of the model, which
+// files of older versions lack; "program", the model as it predicts, in the text form; "ids", their
+// number, where the input holds ids.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@ struct Checkpoint {
   std::vector<std::vector<Tensor>> state;  // per parameter, a tensor per name
   std::int64_t count = 0;                  // steps done
   std::uint64_t seed = 0;                  // of the shuffles
+  std::vector<std::string> layers;         // Layer::description(); empty where it is not told
   std::string program;                     // empty where no data had been seen
   Tensor input;                            // what the program takes: [0, ...] rows
   std::optional<std::int64_t> ids;         // above the integers of the input, where they are ids

@@ -109,16 +109,12 @@ Trainer::Impl::Compiled& Trainer::Impl::compile(const Dataset& data) {
   return *compiled;
 }
 
-Program Trainer::Impl::trace_prediction(const Tensor& x) const {
-  Tape tape("predict");
-  const std::vector<Var> values = declare(tape);
-  tape.output("prediction", model.forward(tape.input("x", batched(x)), values));
-  return tape.finish();
-}
-
 const Program& Trainer::Impl::prediction_program(const Tensor& x) {
   if (!prediction) {
-    prediction = trace_prediction(x);
+    Tape tape("predict");
+    const std::vector<Var> values = declare(tape);
+    tape.output("prediction", model.forward(tape.input("x", batched(x)), values));
+    prediction = tape.finish();
     no_rows = take_rows(x, std::span<const std::int64_t>());
   }
   return *prediction;

@@ -101,11 +101,14 @@ class Trainer {
   // leaves the old one. Throws io_error.
   void save(const std::string& path);
   // Takes up a checkpoint: parameters, optimizer state, count, seed and how far fit() had come.
-  // What follows is then bit-equal to a run that was never interrupted, on the same machine. Rate,
-  // batch size and target are this trainer's. Throws what read_checkpoint throws, and for a
-  // checkpoint of another model or optimizer, naming what differs: invalid_data for a parameter
-  // that is missing or too many, another optimizer state, or another program; dtype_mismatch or
-  // shape_mismatch for a parameter of another type. The trainer is then as before.
+  // What follows is then bit-equal to a run that was never interrupted, by the same version of the
+  // library on the same machine. All else is this trainer's and not compared: loss, the numbers
+  // given to the optimizer, rates of dropout, batch size, clipping, target. Nor is the program in
+  // the checkpoint: another version's layers may emit another one for the same model. Throws what
+  // read_checkpoint throws, and for a checkpoint of another model or optimizer, naming what
+  // differs: invalid_data for a parameter that is missing or too many, another
+  // Layer::description(), or other names of the optimizer's state; dtype_mismatch or shape_mismatch
+  // for a parameter of another type. The trainer is then as before.
   void resume(const std::string& path);
 
   std::span<const Parameter> parameters() const;

@@ -14,22 +14,6 @@ std::string list_of(const std::vector<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
-// The first line in which the texts differ.
-std::string difference(std::string_view found, std::string_view expected) {
-  const auto line = [](std::string_view& text) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view result = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return std::string(result);
-  };
-  for (int number = 1;; ++number) {
-    const std::string a = line(found);
-    const std::string b = line(expected);
-    if (a == b && !(found.empty() && expected.empty())) continue;
-    return "line " + std::to_string(number) + " is \"" + a + "\", expected \"" + b + "\"";
-  }
-}
-
 // Throws for a checkpoint whose parameters are not the model's; puts them into its order.
 void match_parameters(Checkpoint& checkpoint, std::span<const Parameter> parameters) {
   const auto fail = [](const std::string& name, Category category, const std::string& message) {
@@ -63,6 +47,19 @@ void match_parameters(Checkpoint& checkpoint, std::span<const Parameter> paramet
   }
 }
 
+// Throws for a checkpoint of other layers, naming the first that differs.
+void match_layers(const std::vector<std::string>& found, const std::vector<std::string>& expected) {
+  if (found.empty()) return;  // nothing is told of them
+  for (std::size_t i = 0; i < std::max(found.size(), expected.size()); ++i) {
+    const auto layer = [i](const std::vector<std::string>& layers) {
+      return i < layers.size() ? "\"" + layers[i] + "\"" : "none";
+    };
+    if (layer(found) == layer(expected)) continue;
+    throw Error(Category::invalid_data, "the checkpoint is of another model: found the layer " +
+                                            layer(found) + ", expected " + layer(expected));
+  }
+}
+
 }  // namespace
 
 void Trainer::save(const std::string& path) {
@@ -75,6 +72,7 @@ void Trainer::save(const std::string& path) {
   checkpoint.state = self.state();
   checkpoint.count = self.count();
   checkpoint.seed = self.options.seed;
+  checkpoint.layers = self.model.description();
   checkpoint.ids = self.model.ids();
   checkpoint.fit = self.fit;
   if (self.prediction) {
@@ -95,14 +93,7 @@ void Trainer::resume(const std::string& path) {
                   "found the optimizer state " + list_of(checkpoint.state_names) +
                       " in the checkpoint, expected the optimizer's " + list_of(state_names));
     }
-    if (!checkpoint.program.empty()) {
-      const std::string program = print(self.trace_prediction(checkpoint.input));
-      if (program != checkpoint.program) {
-        throw Error(Category::invalid_data,
-                    "the checkpoint's model computes something else: of its program, " +
-                        difference(checkpoint.program, program));
-      }
-    }
+    match_layers(checkpoint.layers, self.model.description());
   } catch (const Error& error) {
     throw error.at_location(path);
   }

@@ -48,7 +48,6 @@ struct Trainer::Impl {
   Compiled& compile(const Dataset& data);
   const Program& prediction_program(const Tensor& x);
   CpuFunction function(Program program) const;
-  Program trace_prediction(const Tensor& x) const;
   void check_data(const Dataset& data) const;
 
   // Of the parameters, in their order.

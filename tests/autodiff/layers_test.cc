@@ -324,8 +324,34 @@ class Scale : public Layer {
   }
 };
 
+// Checkpoints hold these lines: a change of one refuses those that were saved before.
+TEST(Layer, Descriptions_StayAsTheyAre) {
+  const Sequential net{Embedding(5, 4),
+                       PositionEmbedding(3, 4),
+                       Residual(Sequential{LayerNorm(4), ReLU(), Dropout(0.5)}),
+                       MultiHeadAttention(4, 2, AttentionMask::causal, 0.5),
+                       MultiHeadAttention(4, 1, AttentionMask::none),
+                       RmsNorm(4, 0.25),
+                       TanH(),
+                       Sigmoid(),
+                       GELU(),
+                       GELU(GeluForm::tanh),
+                       Sequential{},
+                       Linear(4, 5)};
+  EXPECT_THAT(
+      net.description(),
+      ElementsAre("layer0.Embedding", "layer1.PositionEmbedding",
+                  "layer2.Residual.layer0.LayerNorm(epsilon=1.0e-05)",
+                  "layer2.Residual.layer1.ReLU", "layer2.Residual.layer2.Dropout",
+                  "layer3.MultiHeadAttention(heads=2, mask=causal)",
+                  "layer4.MultiHeadAttention(heads=1, mask=none)",
+                  "layer5.RmsNorm(epsilon=2.5e-01)", "layer6.TanH", "layer7.Sigmoid",
+                  "layer8.GELU(erf)", "layer9.GELU(tanh)", "layer10.Sequential", "layer11.Linear"));
+}
+
 TEST(Layer, OfAThirdParty_JoinsASequential) {
   const Sequential net{ReLU(), Scale()};
+  EXPECT_THAT(net.description(), ElementsAre("layer0.ReLU", "layer1.Layer"));
   EXPECT_THAT(names(net), ElementsAre("layer1.scale"));
   std::vector<Tensor> in = initialize(net.parameters(), 0);
   in.insert(in.begin(), Tensor::of<float>({3}, {-1, 1, 4}));

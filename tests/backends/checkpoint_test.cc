@@ -140,6 +140,8 @@ TEST(Checkpoint, File_HoldsNamedTensorsAndMetadata) {
   EXPECT_EQ(content.metadata.at("count"), "6");
   EXPECT_EQ(content.metadata.at("seed"), "3");
   EXPECT_EQ(content.metadata.at("state"), "m\nv\n");
+  EXPECT_EQ(content.metadata.at("layers"),
+            "layer0.Linear\nlayer1.ReLU\nlayer2.Linear\nlayer3.Dropout\n");
   EXPECT_THAT(content.metadata.at("program"), HasSubstr("stablehlo.dot_general"));
 }
 
@@ -184,8 +186,13 @@ TEST(Checkpoint, OfAnotherModelOrOptimizer_IsAnErrorNamingWhatDiffers) {
        R"(state "m", "v" in the checkpoint, expected the optimizer's "momentum")"},
       {network(), std::make_shared<const SGD>(SGD({.rate = 1})), Category::invalid_data, "",
        "expected the optimizer's none"},
-      {Sequential{Linear(2, 8), ReLU(), Linear(8, 2), ReLU()}, adam, Category::invalid_data, "",
-       "computes something else"},
+      // Of the same parameters.
+      {Sequential{Linear(2, 8), TanH(), Linear(8, 2), Dropout(0.1)}, adam, Category::invalid_data,
+       "", R"(found the layer "layer1.ReLU", expected "layer1.TanH")"},
+      {Sequential{Linear(2, 8), ReLU(), Linear(8, 2)}, adam, Category::invalid_data, "",
+       R"(found the layer "layer3.Dropout", expected none)"},
+      {Sequential{Linear(2, 8), ReLU(), Linear(8, 2), Dropout(0.1), ReLU()}, adam,
+       Category::invalid_data, "", R"(found the layer none, expected "layer4.ReLU")"},
   };
   for (const Case& each : cases) {
     Trainer other(each.model, softmax_cross_entropy, each.optimizer, {.seed = 8});
@@ -196,6 +203,44 @@ TEST(Checkpoint, OfAnotherModelOrOptimizer_IsAnErrorNamingWhatDiffers) {
     EXPECT_THAT(error.message(), HasSubstr(each.message));
     EXPECT_EQ(error.location(), path);
     EXPECT_EQ(other.values(), before);
+  }
+}
+
+// ReLU as another version of the library might write it: the same layer of other nodes.
+class OtherReLU : public Activation {
+ public:
+  std::vector<std::string> description() const override { return ReLU().description(); }
+
+ private:
+  Var emit(Var x, std::span<const Var>, const LayerContext&) const override {
+    return -minimum(-x, 0);
+  }
+};
+
+TEST(Checkpoint, OfAVersionWhoseLayersEmitOtherNodes_IsResumed) {
+  const TemporaryFolder folder;
+  const Dataset data = points(64);
+  Trainer straight = trainer_of(AdamW({}));
+  straight.fit(data, {.epochs = 1});
+  straight.save(folder.file("first"));
+  const std::vector<EpochReport> expected = straight.fit(data, {.epochs = 3});
+
+  Trainer other(Sequential{Linear(2, 8), OtherReLU(), Linear(8, 2), Dropout(0.1)},
+                softmax_cross_entropy, AdamW({}), {.batch_size = 8});
+  other.resume(folder.file("first"));
+  const Tensor prediction = other.predict(data.inputs);
+  other.save(folder.file("second"));
+  Safetensors content = read_safetensors_file(folder.file("second"));
+  EXPECT_THAT(content.metadata.at("program"), HasSubstr("stablehlo.minimum"));
+  EXPECT_EQ(Predictor(folder.file("second")).predict(data.inputs), prediction);
+  content.metadata.erase("layers");  // as versions before wrote it
+  write_safetensors_file(folder.file("third"), content);
+
+  for (const char* name : {"second", "third"}) {
+    Trainer resumed = trainer_of(AdamW({}), 99);
+    resumed.resume(folder.file(name));
+    EXPECT_EQ(resumed.fit(data, {.epochs = 3}), expected) << name;
+    EXPECT_EQ(resumed.values(), straight.values()) << name;
   }
 }
 
@@ -213,6 +258,7 @@ TEST(Checkpoint, MalformedEntries_AreErrorsNamingThem) {
     EXPECT_EQ(error.node(), entry);
   };
   for (const auto& [key, value] : good.metadata) {
+    if (key == "layers") continue;  // older versions wrote none
     Safetensors content = good;
     content.metadata.erase(key);
     refused(key, content);
