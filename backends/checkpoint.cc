@@ -19,6 +19,12 @@ std::string state_key(const std::string& parameter, const std::string& state) {
   return "state/" + parameter + "/" + state;
 }
 
+std::string best_key(const std::string& parameter) { return "best/" + parameter; }
+
+std::string best_state_key(const std::string& parameter, const std::string& state) {
+  return "best_" + state_key(parameter, state);
+}
+
 [[noreturn]] void bad(const std::string& entry, const std::string& message) {
   throw Error(Category::invalid_data, message, entry);
 }
@@ -168,6 +174,7 @@ Safetensors to_safetensors(Checkpoint checkpoint) {
   Safetensors content;
   const FitState& fit = checkpoint.fit;
   const bool has_program = !checkpoint.program.empty();
+  const bool has_best = !fit.best.parameters.empty();
   content.metadata = {{kVersionKey, kVersion},
                       {"count", std::to_string(checkpoint.count)},
                       {"seed", std::to_string(checkpoint.seed)},
@@ -182,15 +189,18 @@ Safetensors to_safetensors(Checkpoint checkpoint) {
     content.metadata.emplace("layers", to_lines(checkpoint.layers));
   }
   if (checkpoint.ids) content.metadata.emplace("ids", std::to_string(*checkpoint.ids));
+  if (has_best) content.metadata.emplace("best_count", std::to_string(fit.best.count));
   for (std::size_t i = 0; i < checkpoint.parameters.size(); ++i) {
     const std::string& name = checkpoint.parameters[i].name;
+    Trained& best = checkpoint.fit.best;
     for (std::size_t k = 0; k < checkpoint.state_names.size(); ++k) {
-      content.tensors.push_back(
-          {state_key(name, checkpoint.state_names[k]), std::move(checkpoint.state[i][k])});
+      const std::string& state = checkpoint.state_names[k];
+      content.tensors.push_back({state_key(name, state), std::move(checkpoint.state[i][k])});
+      if (has_best) {
+        content.tensors.push_back({best_state_key(name, state), std::move(best.state[i][k])});
+      }
     }
-    if (!fit.best.empty()) {
-      content.tensors.push_back({"best/" + name, std::move(checkpoint.fit.best[i])});
-    }
+    if (has_best) content.tensors.push_back({best_key(name), std::move(best.parameters[i])});
     content.tensors.push_back(
         {std::string(kParameter) + name, std::move(checkpoint.parameters[i].tensor)});
   }
@@ -228,6 +238,7 @@ Checkpoint to_checkpoint(Safetensors content) {
     checkpoint.ids = number_of<std::int64_t>(content, "ids");
   }
   checkpoint.fit = fit_state(content);
+  Trained& best = checkpoint.fit.best;
   for (const NamedTensor& each : content.tensors) {
     if (!each.name.starts_with(kParameter)) continue;
     const std::string name = each.name.substr(kParameter.size());
@@ -235,14 +246,21 @@ Checkpoint to_checkpoint(Safetensors content) {
     for (const std::string& state_name : checkpoint.state_names) {
       state.push_back(typed_as(each.tensor, content, state_key(name, state_name)));
     }
-    // The best parameters are all there or none is.
-    if (content.find("best/" + name) != nullptr || !checkpoint.fit.best.empty()) {
-      checkpoint.fit.best.push_back(typed_as(each.tensor, content, "best/" + name));
+    // What is kept of the best epoch is all there or nothing is.
+    if (content.find(best_key(name)) != nullptr || !best.parameters.empty()) {
+      best.parameters.push_back(typed_as(each.tensor, content, best_key(name)));
+      std::vector<Tensor>& best_state = best.state.emplace_back();
+      for (const std::string& state_name : checkpoint.state_names) {
+        best_state.push_back(typed_as(each.tensor, content, best_state_key(name, state_name)));
+      }
     }
     checkpoint.parameters.push_back({name, each.tensor});
   }
-  if (!checkpoint.fit.best.empty() && checkpoint.fit.best.size() != checkpoint.parameters.size()) {
-    bad("best/" + checkpoint.parameters[0].name, "the checkpoint has no such tensor");
+  if (!best.parameters.empty()) {
+    if (best.parameters.size() != checkpoint.parameters.size()) {
+      bad(best_key(checkpoint.parameters[0].name), "the checkpoint has no such tensor");
+    }
+    best.count = number_of<std::int64_t>(content, "best_count");
   }
   return checkpoint;
 }

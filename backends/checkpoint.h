@@ -1,15 +1,17 @@
 // Checkpoints: all that a training run is between two steps, in one safetensors file.
-//   parameter/<name>      a parameter
-//   state/<name>/<state>  its optimizer state
-//   best/<name>           the parameter in the best epoch so far, where fit() keeps them
-//   input                 no rows of the model's input, for their type, where data had been seen
-//   fit/losses            f64 [steps, 2]: loss and rows of each step of the epoch in progress
-//   fit/reports           f64 [epochs, 10]: the fields of the reports, NaN where there is none
+//   parameter/<name>           a parameter
+//   state/<name>/<state>       its optimizer state
+//   best/<name>                the parameter after the best epoch so far, where fit() keeps it
+//   best_state/<name>/<state>  its optimizer state then
+//   input                      no rows of the model's input, for their type; where data was seen
+//   fit/losses                 f64 [steps, 2]: loss and rows of each step of the epoch in progress
+//   fit/reports                f64 [epochs, 10]: the fields of the reports, NaN where there is none
 // The metadata are "mulgrad.checkpoint" (the version, "1") and, as decimal text, "count", "seed",
-// "epochs_done", "rows", "best_epoch", "stale_epochs"; "best_value" as a C99 hexadecimal float;
-// "state", the names of the state, a line each; "layers", Layer::description() of the model, which
-// files of older versions lack; "program", the model as it predicts, in the text form; "ids", their
-// number, where the input holds ids.
+// "epochs_done", "rows", "best_epoch", "stale_epochs"; "best_count", the count after the best
+// epoch, where that is kept; "best_value" as a C99 hexadecimal float; "state", the names of the
+// state, a line each; "layers", Layer::description() of the model, which files of older versions
+// lack; "program", the model as it predicts, in the text form; "ids", their number, where the input
+// holds ids.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,13 @@
 
 namespace mulgrad {
 
+// What steps change.
+struct Trained {
+  std::vector<Tensor> parameters;
+  std::vector<std::vector<Tensor>> state;  // per parameter
+  std::int64_t count = 0;                  // steps done
+};
+
 // How far fit() has come.
 struct FitState {
   std::int64_t epochs_done = 0;
@@ -32,7 +41,7 @@ struct FitState {
   // The best epoch so far, where early stopping looks for it.
   std::int64_t best_epoch = 0;  // 0 for none
   double best_value = 0;
-  std::vector<Tensor> best;       // its parameters, where they are to be restored
+  Trained best;                   // after it, where that is to be restored; else empty
   std::int64_t stale_epochs = 0;  // since then, or since it is looked for
 };
 

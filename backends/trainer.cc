@@ -37,7 +37,7 @@ Trainer::Impl::Impl(Sequential m, Loss l, std::shared_ptr<const Optimizer> o, Tr
                 std::string("found no ") + (loss ? "optimizer" : "loss") + ", expected one");
   }
   parameters = model.parameters();
-  start.values = initialize(parameters, options.seed);
+  start.parameters = initialize(parameters, options.seed);
 }
 
 // Declares the parameters on a tape.
@@ -102,9 +102,9 @@ Trainer::Impl::Compiled& Trainer::Impl::compile(const Dataset& data) {
   evaluation.output("loss", loss_value);
   compiled.emplace(
       Compiled{TrainingSession(spec(x, y), options.target, Passes::for_target(options.target),
-                               start.values, CpuOptions{.pool = pool}),
+                               start.parameters, CpuOptions{.pool = pool}),
                function(evaluation.finish()), classes});
-  if (!start.state.empty()) compiled->session.restore(start.count, start.values, start.state);
+  if (!start.state.empty()) compiled->session.restore(start.count, start.parameters, start.state);
   prediction_program(data.inputs);
   return *compiled;
 }
@@ -131,14 +131,14 @@ void Trainer::Impl::check_data(const Dataset& data) const {
 }
 
 std::span<const Tensor> Trainer::Impl::values() const {
-  return compiled ? compiled->session.parameters() : start.values;
+  return compiled ? compiled->session.parameters() : start.parameters;
 }
 
 std::vector<std::vector<Tensor>> Trainer::Impl::state() const {
   if (compiled) return {compiled->session.state().begin(), compiled->session.state().end()};
   if (!start.state.empty()) return start.state;
   std::vector<std::vector<Tensor>> zeros;
-  for (const Tensor& value : start.values) {
+  for (const Tensor& value : start.parameters) {
     const Tensor zero(value.dtype(), {value.sizes().begin(), value.sizes().end()});
     zeros.emplace_back(optimizer->state().size(), zero);
   }
@@ -149,9 +149,9 @@ std::int64_t Trainer::Impl::count() const {
   return compiled ? compiled->session.count() : start.count;
 }
 
-void Trainer::Impl::restore(Start from) {
+void Trainer::Impl::restore(Trained from) {
   if (compiled) {
-    compiled->session.restore(from.count, from.values, from.state);
+    compiled->session.restore(from.count, from.parameters, from.state);
   } else {
     start = std::move(from);
   }

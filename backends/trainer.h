@@ -31,15 +31,17 @@ struct TrainerOptions {
   int threads = 0;  // as CpuOptions::threads; results do not depend on it
 };
 
-// Which parameters early stopping leaves behind.
+// After which epoch fit() with early stopping leaves the trainer.
 enum class Keep : std::uint8_t { best, last };
 
 // Stops where the validation loss, or without validation the training loss, has not become smaller
-// than its best by more than `min_delta` for `patience` epochs.
+// than its best by more than `min_delta` for `patience` epochs. With Keep::best, fit() ends with
+// the trainer as it was after the best epoch, also where all epochs were done: parameters,
+// optimizer state, count and epochs done. Another fit() trains the epochs behind it again.
 struct EarlyStop {
   std::int64_t patience = 5;  // >= 1
   double min_delta = 0;       // >= 0
-  Keep keep = Keep::best;     // the parameters of the best epoch, or those of the last
+  Keep keep = Keep::best;
 };
 
 struct FitOptions {
@@ -77,9 +79,9 @@ class Trainer {
   // Trains until options.epochs passes over the shuffled rows are done since the trainer was made,
   // those before a save() and resume() included: a run that was stopped, even within an epoch, goes
   // on where it was. The last partial batch is trained and averaged over its real rows. Returns one
-  // report per epoch done, from the run's first. Throws invalid_argument for no rows, a negative
-  // number of epochs, early stopping out of its domain, and other rows than those of an epoch in
-  // progress; and what step() throws.
+  // report per epoch done, from the run's first, those behind the best included. Throws
+  // invalid_argument for no rows, a negative number of epochs, early stopping out of its domain,
+  // and other rows than those of an epoch in progress; and what step() throws.
   std::vector<EpochReport> fit(const Dataset& train, const FitOptions& options);
   // Makes fit() return after the step, or the epoch, that is at hand. To be called in a callback,
   // from another thread or in a signal handler.

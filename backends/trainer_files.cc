@@ -37,8 +37,9 @@ void match_parameters(Checkpoint& checkpoint, std::span<const Parameter> paramet
     const auto from = static_cast<std::size_t>(found - checkpoint.parameters.begin());
     std::swap(checkpoint.parameters[i], checkpoint.parameters[from]);
     std::swap(checkpoint.state[i], checkpoint.state[from]);
-    if (!checkpoint.fit.best.empty()) {
-      std::swap(checkpoint.fit.best[i], checkpoint.fit.best[from]);
+    if (Trained& best = checkpoint.fit.best; !best.parameters.empty()) {
+      std::swap(best.parameters[i], best.parameters[from]);
+      std::swap(best.state[i], best.state[from]);
     }
   }
   if (checkpoint.parameters.size() > parameters.size()) {
@@ -97,14 +98,14 @@ void Trainer::resume(const std::string& path) {
   } catch (const Error& error) {
     throw error.at_location(path);
   }
-  Impl::Start start;
-  for (NamedTensor& each : checkpoint.parameters) start.values.push_back(std::move(each.tensor));
-  start.state = std::move(checkpoint.state);
-  start.count = checkpoint.count;
+  Trained trained{{}, std::move(checkpoint.state), checkpoint.count};
+  for (NamedTensor& each : checkpoint.parameters) {
+    trained.parameters.push_back(std::move(each.tensor));
+  }
   // The session of another seed would draw other random numbers; the next data makes a new one.
   if (self.options.seed != checkpoint.seed) self.compiled.reset();
   self.options.seed = checkpoint.seed;
-  self.restore(std::move(start));
+  self.restore(std::move(trained));
   self.fit = std::move(checkpoint.fit);
 }
 

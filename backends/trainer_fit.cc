@@ -120,10 +120,20 @@ void note_best(Trainer::Impl& self, const EpochReport& report, const EarlyStop& 
   fit.best_epoch = report.epoch;
   fit.best_value = value;
   if (early_stop.keep == Keep::best) {
-    fit.best.assign(self.values().begin(), self.values().end());
+    fit.best = {{self.values().begin(), self.values().end()}, self.state(), self.count()};
   } else {
-    fit.best.clear();
+    fit.best = {};
   }
+}
+
+// Makes all of it as it was after the best epoch, so that what follows goes on from there.
+void return_to_best(Trainer::Impl& self) {
+  FitState& fit = self.fit;
+  self.restore(fit.best);
+  fit.epochs_done = fit.best_epoch;
+  fit.losses.clear();
+  fit.reports.resize(static_cast<std::size_t>(fit.best_epoch));
+  fit.stale_epochs = 0;
 }
 
 }  // namespace
@@ -154,11 +164,13 @@ std::vector<EpochReport> Trainer::fit(const Dataset& train, const FitOptions& op
     progress.epoch(report);
     if (options.on_epoch) options.on_epoch(report);
   }
-  if (self.stop_asked.exchange(false)) return fit.reports;
-  if (options.early_stop && options.early_stop->keep == Keep::best && !fit.best.empty()) {
-    self.restore({fit.best, self.state(), self.count()});
+  const bool is_stopped = self.stop_asked.exchange(false);
+  std::vector<EpochReport> reports = fit.reports;
+  if (!is_stopped && options.early_stop && options.early_stop->keep == Keep::best &&
+      !fit.best.parameters.empty()) {
+    return_to_best(self);
   }
-  return fit.reports;
+  return reports;
 }
 
 }  // namespace mulgrad

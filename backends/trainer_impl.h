@@ -25,13 +25,7 @@ struct Trainer::Impl {
   FitState fit;
   std::atomic<bool> stop_asked = false;
 
-  // What the session takes over when it is made.
-  struct Start {
-    std::vector<Tensor> values;
-    std::vector<std::vector<Tensor>> state;  // empty for zeros
-    std::int64_t count = 0;
-  };
-  Start start;
+  Trained start;  // what the session takes over when it is made; without state: zeros
 
   // Made when the first data tells the types of inputs and targets.
   struct Compiled {
@@ -55,7 +49,7 @@ struct Trainer::Impl {
   // The optimizer state per parameter, zeros before the first step.
   std::vector<std::vector<Tensor>> state() const;
   std::int64_t count() const;
-  void restore(Start from);
+  void restore(Trained from);
 
   // The mean loss of each part of the rows: at least 32 parts where there are as many rows.
   std::vector<PartMean> losses(const Dataset& data);

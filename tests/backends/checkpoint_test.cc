@@ -123,6 +123,47 @@ TEST(Checkpoint, SavedInACallback_ResumesFromThere) {
   }
 }
 
+TEST(Checkpoint, AfterAnEarlyStop_IsThatOfTheBestEpoch) {
+  const TemporaryFolder folder;
+  const Dataset data = points(100);
+  const AdamW optimizer({.rate = Schedule::cosine(0.3, 200)});
+  const auto file = [&](std::int64_t epoch) { return folder.file(std::to_string(epoch)); };
+  Trainer trainer = trainer_of(optimizer);
+  FitOptions options{
+      .epochs = 30,
+      .validation = points(30),
+      .early_stop = EarlyStop{.patience = 3},
+      .on_epoch = [&](const EpochReport& report) { trainer.save(file(report.epoch)); }};
+  const std::vector<EpochReport> reports = trainer.fit(data, options);
+  const std::int64_t best = std::ssize(reports) - 3;
+  ASSERT_GE(best, 2);
+  ASSERT_LT(reports.size(), 30u);
+  trainer.save(folder.file("after"));
+  EXPECT_EQ(read_file(folder.file("after")), read_file(file(best)));
+
+  Trainer resumed = trainer_of(optimizer);
+  resumed.resume(file(best));
+  const FitOptions more{.epochs = best + 2};
+  EXPECT_EQ(trainer.fit(data, more), resumed.fit(data, more));
+  EXPECT_EQ(trainer.values(), resumed.values());
+  trainer.save(folder.file("after"));
+  resumed.save(folder.file("resumed"));
+  EXPECT_EQ(read_file(folder.file("after")), read_file(folder.file("resumed")));
+
+  // What is kept of the best epoch is in every checkpoint, for a stop after it was resumed.
+  Trainer late = trainer_of(optimizer);
+  late.resume(file(best + 2));
+  options.on_epoch = {};
+  EXPECT_EQ(late.fit(data, options), reports);
+  late.save(folder.file("late"));
+  EXPECT_EQ(read_file(folder.file("late")), read_file(file(best)));
+  // An epoch in progress is none of the best one's.
+  late.fit(data, {.epochs = 30, .on_step = [&](const auto&) { late.stop(); }});
+  late.fit(data, {.epochs = 0, .early_stop = EarlyStop{}});
+  late.save(folder.file("late"));
+  EXPECT_EQ(read_file(folder.file("late")), read_file(file(best)));
+}
+
 TEST(Checkpoint, File_HoldsNamedTensorsAndMetadata) {
   const TemporaryFolder folder;
   const std::string path = folder.file("x.safetensors");
@@ -133,7 +174,9 @@ TEST(Checkpoint, File_HoldsNamedTensorsAndMetadata) {
   const Safetensors content = read_safetensors_file(path);
   EXPECT_EQ(*content.find("parameter/layer0.weight"), trainer.values()[0]);
   EXPECT_EQ(content.find("state/layer2.bias/v")->type(), (Type{DType::f32, {1, 2}}));
-  EXPECT_NE(content.find("best/layer2.bias"), nullptr);
+  EXPECT_EQ(*content.find("best/layer2.bias"), trainer.values()[3]);
+  EXPECT_EQ(*content.find("best_state/layer2.bias/v"), *content.find("state/layer2.bias/v"));
+  EXPECT_EQ(content.metadata.at("best_count"), content.metadata.at("count"));
   EXPECT_THAT(content.find("fit/reports")->sizes(), ElementsAre(2, 10));
   EXPECT_THAT(content.find("input")->sizes(), ElementsAre(0, 2));
   EXPECT_EQ(content.metadata.at("mulgrad.checkpoint"), "1");
