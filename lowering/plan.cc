@@ -17,11 +17,6 @@ std::size_t aligned(std::size_t bytes) {
          AlignedBytes::kAlignment;
 }
 
-void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
-  INTERNAL_CHECK(from.size() == to.size());
-  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
-}
-
 using ArenaBlock = PlanBuilder::Block;
 
 // Hands out offsets, the smallest gap that fits first; grows at the end.
@@ -162,6 +157,11 @@ std::size_t place_by_size(std::vector<ArenaBlock>& blocks, std::size_t least) {
 }
 
 }  // namespace
+
+void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
+  INTERNAL_CHECK(from.size() == to.size());
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
 
 AlignedBytes::AlignedBytes(std::size_t size)
     : data_(static_cast<std::byte*>(::operator new[](size, std::align_val_t{kAlignment}))),

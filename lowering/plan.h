@@ -65,6 +65,9 @@ class AlignedBytes {
   std::size_t size_;
 };
 
+// From one memory to another of the same size.
+void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to);
+
 class Plan {
  public:
   // Runs the calls up to the checkpoint (all of them when none was set), or those behind it and

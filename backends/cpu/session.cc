@@ -1,17 +1,11 @@
 #include "backends/cpu/session.h"
 
-#include <cstring>
 #include <utility>
 
 #include "backends/cpu/planner.h"
 
 namespace mulgrad {
 namespace {
-
-void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
-  INTERNAL_CHECK(from.size() == to.size());
-  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
-}
 
 // Throws where `value` is not of the type of the input.
 void check_input(const Program& program, std::int64_t index, const Tensor& value) {

@@ -11,11 +11,6 @@
 namespace mulgrad {
 namespace {
 
-void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
-  INTERNAL_CHECK(from.size() == to.size());
-  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
-}
-
 void check_type(const Tensor& value, const Type& expected, const std::string& name) {
   const Type found = value.type();
   if (found == expected) return;
