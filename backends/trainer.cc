@@ -126,7 +126,7 @@ CpuFunction Trainer::Impl::function(Program program) const {
 }
 
 void Trainer::Impl::check_data(const Dataset& data) const {
-  expect_ids(data.inputs, model.ids());
+  if (!is_float(data.inputs.dtype())) expect_ids(data.inputs, model.ids());
   if (compiled->classes > 0) expect_below(data.targets, compiled->classes, "label");
 }
 

@@ -135,6 +135,7 @@ class Product {
         batch_(spec.batch),
         batch_strides_{spec.lhs.batch_strides, spec.rhs.batch_strides, spec.result.batch_strides},
         batches_(count(spec.batch)),
+        tile_(route_ == Route::tile && batches_ == 1 ? single_tile(shape_) : nullptr),
         pool_(std::move(pool)) {}
 
   void operator()(std::span<std::byte* const> results,
@@ -145,6 +146,7 @@ class Product {
     product.b = reinterpret_cast<const T*>(operands[1]);
     product.c = reinterpret_cast<T*>(results[0]);
     if (scaled_) product.scale *= *reinterpret_cast<const T*>(operands[2]);
+    if (tile_ != nullptr) return tile_(product, product.n, nullptr);
     if (parts_.count == 1) return batches_ == 1 ? run_one(product) : run_part(product, 0);
     const std::pair call(this,
                          &product);  // one reference, for which std::function allocates nothing
@@ -221,6 +223,7 @@ class Product {
   std::vector<std::int64_t> batch_;
   std::array<std::vector<std::int64_t>, 3> batch_strides_;
   std::int64_t batches_;
+  TileFunction<T> tile_;
   std::shared_ptr<ThreadPool> pool_;
 };
 

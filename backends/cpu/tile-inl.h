@@ -16,6 +16,7 @@
 
 #include "backends/cpu/matrix_product.h"
 #include "backends/cpu/threads.h"
+#include "backends/cpu/tile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mulgrad::cpu::HWY_NAMESPACE {
@@ -41,6 +42,9 @@ constexpr std::int64_t kTransposedDepth = kTileDepth;
 #else
 constexpr std::int64_t kTransposedDepth = 256;
 #endif
+// Steps of k that a tile prefetches ahead where the hardware does not: rows that lie apart. Such an
+// address may be one behind the matrix, which is never read.
+constexpr std::int64_t kPrefetchSteps = 24;
 // Elements of a dot product between two additions in f64.
 constexpr std::int64_t kDotDepth = 4096;
 
@@ -72,13 +76,8 @@ HWY_INLINE void store_masked(V v, M mask, D d, T* to) {
 #endif
 }
 
-// The last vector of a row: all of it, or its first lanes alone. With AVX-512 a mask costs nothing.
+// The last vector of a row: all of it, or its first lanes alone.
 enum class Last : std::uint8_t { whole, part };
-#if HWY_TARGET == HWY_AVX3
-constexpr Last kWholeLast = Last::part;
-#else
-constexpr Last kWholeLast = Last::whole;
-#endif
 
 // Masked stores of AVX2 are microcode on some CPUs.
 template <class D, class V, class M, class T>
@@ -94,19 +93,23 @@ HWY_INLINE void store_first(D d, V v, M mask, std::int64_t count, T* to) {
 #endif
 }
 
-// One tile of the result: `columns` of its up to kVectors vectors.
-template <int kRows, int kVectors, Last kLast, class T>
-HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const std::int64_t lanes = lanes_of<T>();
+// Whether a tile also copies its vectors of the right side, for the tiles below it: the copy is
+// free while multiply-adds are the bottleneck.
+enum class Copy : std::uint8_t { no, yes };
+
+// One tile of the result: `columns` of its up to kVectors vectors of tag D.
+template <class D, int kRows, int kVectors, Last kLast, Copy kCopy, class T>
+HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns, T* HWY_RESTRICT copy) {
+  const D d;
+  using V = hn::Vec<D>;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   constexpr int kWhole = kLast == Last::whole ? kVectors : kVectors - 1;
   const std::int64_t part = columns - (kVectors - 1) * lanes;
   const auto last = hn::FirstN(d, static_cast<std::size_t>(part));
+  T* const c = p.c;
+  const std::int64_t c_row = p.c_row;
   HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
-    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-      hwy::Prefetch(p.c + i * p.c_row + v * lanes);
-    }
+    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) hwy::Prefetch(c + i * c_row + v * lanes);
   }
   // As many sums at a time as the multiply-adds take to finish.
   constexpr int kSums = std::max(1, 8 / (kRows * kVectors));
@@ -128,12 +131,21 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns) {
     if constexpr (kWhole < kVectors) {
       right[kWhole] = load_masked(last, d, b + kWhole * lanes);
     }
+    if constexpr (kCopy == Copy::yes) {
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        hwy::Prefetch(b + kPrefetchSteps * b_row + v * lanes);
+      }
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) hn::StoreU(right[v], d, copy + v * lanes);
+      copy += kVectors * lanes;
+    }
     HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
       const V left = hn::Set(d, a[i / 3][(i % 3) * a_row]);
       HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
         sums[s][i][v] = hn::MulAdd(left, right[v], sums[s][i][v]);
       }
     }
+    hwy::Prefetch(a[0] + kPrefetchSteps * a_column);
+    hwy::Prefetch(a[kPointers - 1] + kPrefetchSteps * a_column);
     HWY_UNROLL(16) for (int i = 0; i < kPointers; ++i) a[i] += a_column;
     b += b_row;
   };
@@ -154,42 +166,48 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns) {
   // All is read before anything is written: a masked load soon after a masked store of the row
   // before waits for it, even where they do not overlap.
   const V scale = hn::Set(d, p.scale);
-  HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
-    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-      V& sum = sums[0][i][v];
-      const T* from = p.c + i * p.c_row + v * lanes;
-      if (p.store == Store::overwrite) {
-        sum = hn::Mul(scale, sum);
-      } else if (v < kWhole) {
-        sum = hn::MulAdd(scale, sum, hn::LoadU(d, from));
-      } else {
-        sum = hn::MulAdd(scale, sum, load_masked(last, d, from));
+  if (p.store == Store::overwrite && p.scale != T(1)) {
+    HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        sums[0][i][v] = hn::Mul(scale, sums[0][i][v]);
       }
     }
   }
-  HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+  if (p.store == Store::add) {
+    const T* from = c;
+    HWY_UNROLL(16) for (int i = 0; i < kRows; ++i, from += c_row) {
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        V& sum = sums[0][i][v];
+        if (v < kWhole) {
+          sum = hn::MulAdd(scale, sum, hn::LoadU(d, from + v * lanes));
+        } else {
+          sum = hn::MulAdd(scale, sum, load_masked(last, d, from + v * lanes));
+        }
+      }
+    }
+  }
+  T* to = c;
+  HWY_UNROLL(16) for (int i = 0; i < kRows; ++i, to += c_row) {
     HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-      T* to = p.c + i * p.c_row + v * lanes;
       if (v < kWhole) {
-        hn::StoreU(sums[0][i][v], d, to);
+        hn::StoreU(sums[0][i][v], d, to + v * lanes);
       } else {
-        store_first(d, sums[0][i][v], last, part, to);
+        store_first(d, sums[0][i][v], last, part, to + v * lanes);
       }
     }
   }
 }
 
-template <class T>
-using TileFunction = void (*)(const MatrixProduct<T>&, std::int64_t);
+constexpr std::make_integer_sequence<int, kTileRows> kHeights;
 
 // The functions for 1 .. kTileRows rows, and for one row of 1 .. kRowVectors vectors.
-template <int kVectors, Last kLast, class T, int... kRows>
+template <class D, int kVectors, Last kLast, Copy kCopy, class T, int... kRows>
 constexpr std::array<TileFunction<T>, kTileRows> tiles(std::integer_sequence<int, kRows...>) {
-  return {&tile<kRows + 1, kVectors, kLast, T>...};
+  return {&tile<D, kRows + 1, kVectors, kLast, kCopy, T>...};
 }
 template <class T, int... kVectors>
 constexpr std::array<TileFunction<T>, kRowVectors> rows(std::integer_sequence<int, kVectors...>) {
-  return {&tile<1, kVectors + 1, Last::part, T>...};
+  return {&tile<hn::ScalableTag<T>, 1, kVectors + 1, Last::part, Copy::no, T>...};
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -290,75 +308,189 @@ void pack_panel(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t wi
   }
 }
 
-// Rows by tiles of about equal height.
+// Contiguous columns that are to be packed, brought into the cache a part at a time while the tiles
+// of the panel before them are computed.
 template <class T>
-HWY_INLINE void tile_panel(const MatrixProduct<T>& panel, std::int64_t columns,
-                           const std::array<TileFunction<T>, kTileRows>& functions) {
-  if (panel.m <= kTileRows) return functions[static_cast<std::size_t>(panel.m - 1)](panel, columns);
-  MatrixProduct<T> one = panel;
+class ColumnsAhead {
+ public:
+  ColumnsAhead() = default;
+  ColumnsAhead(const T* from, std::int64_t stride, std::int64_t length, std::int64_t columns)
+      : from_(from), stride_(stride), length_(length), columns_(columns) {}
+
+  // Lines to fetch at each of `times` calls.
+  std::int64_t share(std::int64_t times) const {
+    return columns_ * ((length_ + kLine - 1) / kLine) / times + 1;
+  }
+  HWY_INLINE void fetch(std::int64_t lines) {
+    for (; lines > 0 && columns_ > 0; --lines) {
+      hwy::Prefetch(from_ + row_);
+      row_ += kLine;
+      if (row_ >= length_) {
+        row_ = 0;
+        from_ += stride_;
+        --columns_;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kLine = 64 / sizeof(T);
+  const T* from_ = nullptr;
+  std::int64_t stride_ = 0, length_ = 0, columns_ = 0, row_ = 0;
+};
+
+template <class T>
+using TileFunctions = std::array<TileFunction<T>, kTileRows>;
+
+// Rows by tiles of about equal height. With `copying`, the first one reads the right side where it
+// lies and copies it, the others read the copy.
+template <class T>
+HWY_INLINE void tile_panel(MatrixProduct<T> panel, std::int64_t columns,
+                           const TileFunctions<T>& functions, const TileFunctions<T>* copying,
+                           T* copy, ColumnsAhead<T> ahead) {
   std::int64_t blocks = (panel.m + kTileRows - 1) / kTileRows;
   const std::int64_t low = panel.m / blocks;
   std::int64_t higher = panel.m - low * blocks;
+  const std::int64_t share = ahead.share(blocks);
   for (; blocks > 0; --blocks, --higher) {
+    ahead.fetch(share);
     const std::int64_t height = low + (higher > 0 ? 1 : 0);
-    functions[static_cast<std::size_t>(height - 1)](one, columns);
-    one.a += height * panel.a_row;
-    one.c += height * panel.c_row;
+    const auto at = static_cast<std::size_t>(height - 1);
+    if (copying != nullptr) {
+      (*copying)[at](panel, columns, copy);
+      copying = nullptr;
+      panel.b = copy;
+      panel.b_row = kTileVectors * lanes_of<T>();
+    } else {
+      functions[at](panel, columns, nullptr);
+    }
+    panel.a += height * panel.a_row;
+    panel.c += height * panel.c_row;
   }
 }
 
-// One slice of k, columns by panels.
+// A CPU that works on 64 bytes in two halves takes half the time for a half.
+#if HWY_TARGET == HWY_AVX3
 template <class T>
-void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
-  constexpr std::make_integer_sequence<int, kTileRows> kHeights;
-  static constexpr auto kNarrow = tiles<1, Last::part, T>(kHeights);
-  static constexpr auto kWide = tiles<kTileVectors, Last::part, T>(kHeights);
-  static constexpr auto kWhole = tiles<kTileVectors, kWholeLast, T>(kHeights);
+using NarrowTag = hn::Half<hn::ScalableTag<T>>;
+#else
+template <class T>
+using NarrowTag = hn::ScalableTag<T>;
+#endif
+
+// Columns by panels: of two vectors while there are as many, then of what is left over, where a
+// narrow vector is enough behind a whole one by both.
+template <class T>
+std::int64_t panel_columns(std::int64_t left) {
+  const std::int64_t lanes = lanes_of<T>();
+  const auto narrow = static_cast<std::int64_t>(hn::Lanes(NarrowTag<T>()));
+  if (left >= kTileVectors * lanes) return kTileVectors * lanes;
+  return left > lanes && left <= lanes + narrow && narrow < lanes ? lanes : left;
+}
+
+template <class T>
+T* scratch_of(const ThreadPool& pool) {
+  return reinterpret_cast<T*>(pool.scratch().data());
+}
+
+// A single row, by wide panels.
+template <class T>
+void row_slice(const MatrixProduct<T>& p, T* scratch) {
   static constexpr auto kRow = rows<T>(std::make_integer_sequence<int, kRowVectors>());
   const std::int64_t lanes = lanes_of<T>();
-  const std::int64_t width = (p.m == 1 ? kRowVectors : kTileVectors) * lanes;
-  const auto run = [&](const MatrixProduct<T>& panel, std::int64_t columns) HWY_ATTR {
-    if (p.m == 1) {
-      return kRow[static_cast<std::size_t>((columns + lanes - 1) / lanes - 1)](panel, columns);
+  MatrixProduct<T> panel = p;
+  for (std::int64_t column = 0; column < p.n; column += kRowVectors * lanes) {
+    const std::int64_t columns = std::min(p.n - column, kRowVectors * lanes);
+    const std::int64_t vectors = (columns + lanes - 1) / lanes;
+    panel.b = p.b + column * p.b_column;
+    panel.b_row = p.b_row;
+    panel.c = p.c + column;
+    if (p.b_column != 1) {
+      pack_panel(panel, columns, vectors * lanes, scratch);
+      panel.b = scratch;
+      panel.b_row = vectors * lanes;
     }
-    tile_panel(panel, columns, columns == width ? kWhole : columns > lanes ? kWide : kNarrow);
-  };
+    kRow[static_cast<std::size_t>(vectors - 1)](panel, columns, nullptr);
+  }
+}
+
+// The tiles for panels of `columns`.
+template <class T>
+const TileFunctions<T>& functions_for(std::int64_t columns) {
+  using D = hn::ScalableTag<T>;
+  static constexpr auto kNarrow = tiles<NarrowTag<T>, 1, Last::part, Copy::no, T>(kHeights);
+  static constexpr auto kSingle = tiles<D, 1, Last::part, Copy::no, T>(kHeights);
+  static constexpr auto kWide = tiles<D, kTileVectors, Last::part, Copy::no, T>(kHeights);
+  static constexpr auto kWhole = tiles<D, kTileVectors, Last::whole, Copy::no, T>(kHeights);
+  const std::int64_t lanes = lanes_of<T>();
+  if (columns == kTileVectors * lanes) return kWhole;
+  if (columns > lanes) return kWide;
+  return columns > static_cast<std::int64_t>(hn::Lanes(NarrowTag<T>())) ? kSingle : kNarrow;
+}
+
+// The depth of slices of several rows.
+template <class T>
+std::int64_t tile_depth(const MatrixProduct<T>& p) {
+  return p.a_column == 1 ? kTileDepth : kTransposedDepth;
+}
+
+template <class T>
+TileFunction<T> only_tile(const MatrixProduct<T>& p) {
+  const bool one = p.m > 1 && p.m <= kTileRows && p.n <= kTileVectors * lanes_of<T>() &&
+                   p.k <= tile_depth(p) && p.b_column == 1;
+  return one ? functions_for<T>(p.n)[static_cast<std::size_t>(p.m - 1)] : nullptr;
+}
+
+// One slice of k, of several rows.
+template <class T>
+void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
+  static constexpr auto kCopying =
+      tiles<hn::ScalableTag<T>, kTileVectors, Last::whole, Copy::yes, T>(kHeights);
+  const std::int64_t lanes = lanes_of<T>();
   // Copying pays from some rows on.
   const bool packs = p.b_column != 1 || (p.m > 3 * kTileRows && p.n > lanes);
-  if (!packs && p.n <= width) return run(p, p.n);
-  T* scratch = packs ? reinterpret_cast<T*>(pool.scratch().data()) : nullptr;
+  T* const scratch = packs ? scratch_of<T>(pool) : nullptr;
   MatrixProduct<T> panel = p;
-  for (std::int64_t column = 0; column < p.n; column += width) {
-    const std::int64_t columns = std::min(p.n - column, width);
+  for (std::int64_t column = 0; column < p.n;) {
+    const std::int64_t columns = panel_columns<T>(p.n - column);
     panel.b = p.b + column * p.b_column;
+    panel.b_row = p.b_row;
     panel.c = p.c + column;
-    if (packs) {
-      const std::int64_t stride = columns > lanes ? width : lanes;
-      panel.b_row = p.b_row;
+    column += columns;
+    const bool copies = packs && p.b_column == 1 && columns == kTileVectors * lanes;
+    if (packs && !copies) {
+      const std::int64_t stride = columns > lanes ? kTileVectors * lanes : lanes;
       pack_panel(panel, columns, stride, scratch);
       panel.b = scratch;
       panel.b_row = stride;
     }
-    run(panel, columns);
+    ColumnsAhead<T> ahead;
+    if (p.b_column != 1 && column < p.n) {
+      ahead = {p.b + column * p.b_column, p.b_column, p.k, panel_columns<T>(p.n - column)};
+    }
+    tile_panel(panel, columns, functions_for<T>(columns), copies ? &kCopying : nullptr, scratch,
+               ahead);
   }
+}
+
+template <class T>
+HWY_INLINE void slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
+  p.m == 1 ? row_slice(p, scratch_of<T>(pool)) : tile_slice(p, pool);
 }
 
 template <class T>
 void by_tiles(const MatrixProduct<T>& p, const ThreadPool& pool) {
   // A single row's panels are wider; where they are not packed, deep slices keep long sums
   // accurate.
-  const std::int64_t tile_depth = p.a_column == 1 ? kTileDepth : kTransposedDepth;
-  // A single row's panels are wider; where they are not packed, deep slices keep long sums
-  // accurate.
   const std::int64_t row_depth =
       p.b_column == 1 ? 4 * kTileDepth : kTileDepth * kTileVectors / kRowVectors;
-  const std::int64_t depth = p.m > 1 ? tile_depth : row_depth;
-  if (p.k <= depth) return tile_slice(p, pool);
+  const std::int64_t depth = p.m > 1 ? tile_depth(p) : row_depth;
+  if (p.k <= depth) return slice(p, pool);
   MatrixProduct<T> part = p;
   std::int64_t slices = (p.k + depth - 1) / depth;
   for (std::int64_t left = p.k; left > 0; left -= part.k, --slices) {
     part.k = (left + slices - 1) / slices;
-    tile_slice(part, pool);
+    slice(part, pool);
     part.a += part.k * p.a_column;
     part.b += part.k * p.b_row;
     part.store = Store::add;

@@ -13,6 +13,14 @@ namespace mulgrad::cpu {
 void tile_product(const MatrixProduct<float>& product, const ThreadPool& pool);
 void tile_product(const MatrixProduct<double>& product, const ThreadPool& pool);
 
+// The tile that is the whole of any product with these sizes, strides and way to store, or nullptr
+// where it takes more; `columns` is n, `copy` is nullptr. A product of a few elements takes less
+// time than finding its tile.
+template <class T>
+using TileFunction = void (*)(const MatrixProduct<T>& product, std::int64_t columns, T* copy);
+TileFunction<float> single_tile(const MatrixProduct<float>& shape);
+TileFunction<double> single_tile(const MatrixProduct<double>& shape);
+
 // n dot products of length k: m = 1, a and the columns of b contiguous. Elements of c are `stride`
 // apart. Sums of f32 are gathered in f64 from time to time, so that long ones stay accurate.
 void dot_products(const MatrixProduct<float>& product, std::int64_t stride);

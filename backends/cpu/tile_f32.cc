@@ -12,6 +12,7 @@ namespace mulgrad::cpu::HWY_NAMESPACE {
 void tile_f32(const MatrixProduct<float>& product, const ThreadPool& pool) {
   by_tiles(product, pool);
 }
+TileFunction<float> only_f32(const MatrixProduct<float>& shape) { return only_tile(shape); }
 void dots_f32(const MatrixProduct<float>& product, std::int64_t stride) {
   by_dots(product, stride);
 }
@@ -24,11 +25,15 @@ HWY_AFTER_NAMESPACE();
 namespace mulgrad::cpu {
 
 HWY_EXPORT(tile_f32);
+HWY_EXPORT(only_f32);
 HWY_EXPORT(dots_f32);
 HWY_EXPORT(outer_f32);
 
 void tile_product(const MatrixProduct<float>& product, const ThreadPool& pool) {
   HWY_DYNAMIC_DISPATCH(tile_f32)(product, pool);
+}
+TileFunction<float> single_tile(const MatrixProduct<float>& shape) {
+  return HWY_DYNAMIC_DISPATCH(only_f32)(shape);
 }
 void dot_products(const MatrixProduct<float>& product, std::int64_t stride) {
   HWY_DYNAMIC_DISPATCH(dots_f32)(product, stride);
