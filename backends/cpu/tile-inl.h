@@ -109,7 +109,8 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns, T* HWY_R
   T* const c = p.c;
   const std::int64_t c_row = p.c_row;
   HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
-    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) hwy::Prefetch(c + i * c_row + v * lanes);
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) hwy::Prefetch(c + i * c_row + (v + 1) * lanes - 1);
   }
   // As many sums at a time as the multiply-adds take to finish.
   constexpr int kSums = std::max(1, 8 / (kRows * kVectors));
@@ -135,6 +136,7 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns, T* HWY_R
       HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
         hwy::Prefetch(b + kPrefetchSteps * b_row + v * lanes);
       }
+      hwy::Prefetch(b + kPrefetchSteps * b_row + kVectors * lanes - 1);
       HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) hn::StoreU(right[v], d, copy + v * lanes);
       copy += kVectors * lanes;
     }
@@ -434,11 +436,25 @@ std::int64_t tile_depth(const MatrixProduct<T>& p) {
   return p.a_column == 1 ? kTileDepth : kTransposedDepth;
 }
 
+// A small tile whose right side lies in columns.
+constexpr std::int64_t kTransposedElements = 1024;
+template <class T>
+void transposed_tile(const MatrixProduct<T>& p, std::int64_t columns, T*) {
+  HWY_ALIGN T panel[kTransposedElements];
+  MatrixProduct<T> one = p;
+  one.b_row = columns > lanes_of<T>() ? kTileVectors * lanes_of<T>() : lanes_of<T>();
+  pack_panel(p, columns, one.b_row, panel);
+  one.b = panel;
+  functions_for<T>(columns)[static_cast<std::size_t>(p.m - 1)](one, columns, nullptr);
+}
+
 template <class T>
 TileFunction<T> only_tile(const MatrixProduct<T>& p) {
-  const bool one = p.m > 1 && p.m <= kTileRows && p.n <= kTileVectors * lanes_of<T>() &&
-                   p.k <= tile_depth(p) && p.b_column == 1;
-  return one ? functions_for<T>(p.n)[static_cast<std::size_t>(p.m - 1)] : nullptr;
+  const std::int64_t width = kTileVectors * lanes_of<T>();
+  if (p.m == 1 || p.m > kTileRows || p.n > width || p.k > tile_depth(p)) return nullptr;
+  if (p.b_column == 1) return functions_for<T>(p.n)[static_cast<std::size_t>(p.m - 1)];
+  constexpr std::int64_t kSquare = 16 / sizeof(T);  // packed are multiples of it
+  return (p.k + kSquare) * width <= kTransposedElements ? &transposed_tile<T> : nullptr;
 }
 
 // One slice of k, of several rows.
