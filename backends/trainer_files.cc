@@ -95,6 +95,8 @@ void Trainer::resume(const std::string& path) {
                       " in the checkpoint, expected the optimizer's " + list_of(state_names));
     }
     match_layers(checkpoint.layers, self.model.description());
+    // So that what is saved before any data is seen can predict as well.
+    if (!checkpoint.program.empty()) self.prediction_program(checkpoint.input);
   } catch (const Error& error) {
     throw error.at_location(path);
   }

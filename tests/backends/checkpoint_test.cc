@@ -360,6 +360,11 @@ TEST(Predictor, FromACheckpoint_PredictsAsTheTrainer) {
             }).category(),
             Category::dtype_mismatch);
 
+  Trainer resumed = trainer_of(AdamW({}));
+  resumed.resume(path);
+  resumed.save(folder.file("again"));  // before it has seen data itself
+  EXPECT_EQ(Predictor(folder.file("again")).predict(data.inputs), trainer.predict(data.inputs));
+
   Safetensors content = read_safetensors_file(path);
   content.metadata["program"] = "module {";
   write_safetensors_file(path, content);
