@@ -43,9 +43,9 @@ class Maker {
     loop_.inputs.push_back({dtype, extent});
     return FromInput{static_cast<std::int32_t>(loop_.inputs.size() - 1)};
   }
-  FusedArgument step(Op op, std::vector<FusedArgument> arguments, Extent extent = Extent::full,
+  FusedArgument step(Op op, const FusedArguments& arguments, Extent extent = Extent::full,
                      DType dtype = DType::f32) {
-    loop_.steps.push_back({std::move(op), std::move(arguments), dtype, extent});
+    loop_.steps.push_back({std::move(op), arguments, dtype, extent});
     return FromStep{static_cast<std::int32_t>(loop_.steps.size() - 1)};
   }
   void result(const FusedArgument& step) {

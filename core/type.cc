@@ -41,15 +41,25 @@ std::int64_t Dim::size() const {
 }
 
 Dim Dim::operator*(const Dim& other) const {
-  Dim result;
-  if (__builtin_mul_overflow(coefficient_, other.coefficient_, &result.coefficient_)) {
+  Dim result = *this;
+  return result *= other;
+}
+
+Dim& Dim::operator*=(const Dim& other) {
+  std::int64_t coefficient = 0;
+  if (__builtin_mul_overflow(coefficient_, other.coefficient_, &coefficient)) {
     throw Error(Category::invalid_argument,
                 "the product " + to_string() + " * " + other.to_string() + " leaves 63 bits");
   }
-  if (result.coefficient_ == 0) return result;
-  std::merge(symbols_.begin(), symbols_.end(), other.symbols_.begin(), other.symbols_.end(),
-             std::back_inserter(result.symbols_));
-  return result;
+  coefficient_ = coefficient;
+  if (coefficient == 0) {
+    symbols_.clear();
+  } else if (!other.is_static()) {
+    std::vector<std::string> symbols;
+    std::ranges::merge(symbols_, other.symbols_, std::back_inserter(symbols));
+    symbols_ = std::move(symbols);
+  }
+  return *this;
 }
 
 Dim Dim::bind(const Bindings& bindings) const {
@@ -98,9 +108,11 @@ std::vector<std::int64_t> Shape::sizes() const {
 
 Dim Shape::elements() const {
   // A zero size makes the count 0 whatever the others are, also where their product overflows.
-  if (std::find(begin(), end(), Dim(0)) != end()) return Dim(0);
   Dim result(1);
-  for (const Dim& dim : *this) result = result * dim;
+  for (const Dim& dim : *this) {
+    if (dim.coefficient() == 0) return Dim(0);
+  }
+  for (const Dim& dim : *this) result *= dim;
   return result;
 }
 

@@ -32,6 +32,7 @@ class Dim {
 
   // Throws invalid_argument when the coefficient leaves 63 bits. Zero times a symbol is 0.
   Dim operator*(const Dim& other) const;
+  Dim& operator*=(const Dim& other);
   bool operator==(const Dim&) const = default;
 
   // Replaces every symbol that has a binding; throws invalid_argument for a negative value.

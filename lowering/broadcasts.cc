@@ -110,7 +110,10 @@ PassResult elide(const Program& program, const std::string& name, const FormOf& 
   std::vector<Replacement> replacements;
   for (std::int64_t i = 0; i < std::ssize(program.nodes()); ++i) {
     const Node& node = program.nodes()[static_cast<std::size_t>(i)];
-    if (!is_elementwise(node.op)) continue;
+    const auto is_broadcast = [&](const Operand& operand) {
+      return broadcast_of(program, operand) != nullptr;
+    };
+    if (!is_elementwise(node.op) || std::ranges::none_of(node.operands, is_broadcast)) continue;
     std::vector<std::optional<Elision>> elided = elisions(program, node, form_of(kind_of(node.op)));
     if (std::none_of(elided.begin(), elided.end(), [](const auto& e) { return e.has_value(); })) {
       continue;

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "core/lists.h"
+
 namespace mulgrad {
 namespace {
 
@@ -71,42 +73,37 @@ class Space {
 };
 
 // The blocks that end with each call; those that outlive all calls are in none.
-std::vector<std::vector<std::size_t>> ends_by_call(std::span<const ArenaBlock> blocks,
-                                                   std::size_t calls) {
-  std::vector<std::vector<std::size_t>> ends(calls);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const auto last = static_cast<std::size_t>(blocks[i].last);
-    if (last < calls) ends[last].push_back(i);
-  }
-  return ends;
+Lists<std::int32_t> ends_by_call(std::span<const ArenaBlock> blocks, std::size_t calls) {
+  return numbers_by_list(calls, blocks.size(), [&](std::size_t block) {
+    return static_cast<std::size_t>(blocks[block].last);
+  });
 }
 
-std::size_t most_live(std::span<const ArenaBlock> blocks, std::size_t calls) {
-  const auto ends = ends_by_call(blocks, calls);
+std::size_t most_live(std::span<const ArenaBlock> blocks, const Lists<std::int32_t>& ends) {
   std::size_t live = 0;
   std::size_t most = 0;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < calls; ++i) {
+  for (std::size_t i = 0; i < ends.size(); ++i) {
     for (; next < blocks.size() && blocks[next].first == static_cast<std::int64_t>(i); ++next) {
       live += blocks[next].bytes;
     }
     most = std::max(most, live);
-    for (const std::size_t block : ends[i]) live -= blocks[block].bytes;
+    for (const std::int32_t block : ends[i]) live -= blocks[static_cast<std::size_t>(block)].bytes;
   }
   return most;
 }
 
 // In the order in which they are needed, each into the smallest gap that there is then.
-std::size_t place_in_order(std::span<ArenaBlock> blocks, std::size_t calls) {
-  const auto ends = ends_by_call(blocks, calls);
+std::size_t place_in_order(std::span<ArenaBlock> blocks, const Lists<std::int32_t>& ends) {
   Space space;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < calls; ++i) {
+  for (std::size_t i = 0; i < ends.size(); ++i) {
     for (; next < blocks.size() && blocks[next].first == static_cast<std::int64_t>(i); ++next) {
       blocks[next].offset = space.take(blocks[next].bytes);
     }
-    for (const std::size_t block : ends[i]) {
-      space.give_back(blocks[block].offset, blocks[block].bytes);
+    for (const std::int32_t number : ends[i]) {
+      const ArenaBlock& block = blocks[static_cast<std::size_t>(number)];
+      space.give_back(block.offset, block.bytes);
     }
   }
   return space.end();
@@ -271,24 +268,31 @@ Buffer PlanBuilder::constant(Tensor value) {
   return buffer;
 }
 
-std::vector<Buffer> PlanBuilder::call(KernelCall call) {
+CallResults PlanBuilder::call(KernelCall call) {
   const std::int64_t index = last_call() + 1;
   for (const Buffer operand : call.operands) entry(operand).last_use = index;
-  std::vector<Buffer> results;
-  for (const KernelResult& made : call.results) {
+  const CallResults results(static_cast<std::int32_t>(entries_.size()), call.results.size());
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    const KernelResult& made = call.results[i];
     if (made.changes) {
       INTERNAL_CHECK(entry(*made.changes).bytes == made.bytes);
       entry(*made.changes).last_use = index;
     }
     Entry result{Kind::temporary, made.bytes};
     result.producer = index;
-    result.result = static_cast<std::int32_t>(results.size());
+    result.result = static_cast<std::int32_t>(i);
     result.last_use = index;
-    results.push_back(add(result));
+    add(result);
   }
   results_.push_back(results);
   calls_.push_back(std::move(call));
   return results;
+}
+
+void PlanBuilder::reserve(std::size_t calls) {
+  calls_.reserve(calls);
+  results_.reserve(calls);
+  entries_.reserve(entries_.size() + calls);
 }
 
 void PlanBuilder::output(Buffer value) {
@@ -430,8 +434,9 @@ std::size_t PlanBuilder::place_temporaries(std::size_t base, std::size_t& live_b
   // Beyond this many blocks the better packing, which compares each with each, takes too long.
   constexpr std::size_t kMostPacked = 2048;
   std::vector<Block> blocks = make_blocks();
-  live_bytes = most_live(blocks, calls_.size());
-  std::size_t end = place_in_order(blocks, calls_.size());
+  const Lists<std::int32_t> ends = ends_by_call(blocks, calls_.size());
+  live_bytes = most_live(blocks, ends);
+  std::size_t end = place_in_order(blocks, ends);
   if (end > live_bytes && blocks.size() <= kMostPacked) {
     std::vector<Block> packed = blocks;
     const std::size_t packed_end = place_by_size(packed, live_bytes);
@@ -475,14 +480,16 @@ Plan PlanBuilder::finish() {
     if (entry(buffer).kind == Kind::bound) bound.emplace(buffer.index, plan.inputs_.size());
     plan.inputs_.push_back({entry(buffer).memory});
   }
+  plan.calls_.reserve(calls_.size());
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     KernelCall& call = calls_[i];
     std::int64_t bytes = 0;
     const std::size_t first_result = plan.results_.size();
     const std::size_t first_operand = plan.operands_.size();
-    for (const Buffer result : results_[i]) {
-      plan.results_.push_back(entry(result).memory.data());
-      bytes += static_cast<std::int64_t>(entry(result).bytes);
+    for (std::size_t k = 0; k < results_[i].size(); ++k) {
+      const Entry& result = entry(results_[i][k]);
+      plan.results_.push_back(result.memory.data());
+      bytes += static_cast<std::int64_t>(result.bytes);
     }
     for (const Buffer operand : call.operands) {
       if (entry(operand).kind == Kind::bound) {

@@ -25,6 +25,19 @@ struct Buffer {
   std::int32_t index = -1;
 };
 
+// The results of a kernel call, in order.
+class CallResults {
+ public:
+  std::size_t size() const { return count_; }
+  Buffer operator[](std::size_t i) const { return {first_ + static_cast<std::int32_t>(i)}; }
+
+ private:
+  friend class PlanBuilder;
+  CallResults(std::int32_t first, std::size_t count) : first_(first), count_(count) {}
+  std::int32_t first_;
+  std::size_t count_;
+};
+
 // Is it a kernel of the backend, or the interpreter standing in for one?
 enum class CallKind : std::uint8_t { kernel, fallback };
 
@@ -150,7 +163,9 @@ class PlanBuilder {
   // Copied into the arena when the plan is finished.
   Buffer constant(Tensor value);
   // The results of a kernel call, appended to the list.
-  std::vector<Buffer> call(KernelCall call);
+  CallResults call(KernelCall call);
+  // Makes room for that many calls.
+  void reserve(std::size_t calls);
 
   void output(Buffer value);
   // At the end of a run the external memory holds the value. It is computed there where nothing
@@ -201,7 +216,7 @@ class PlanBuilder {
 
   std::vector<Entry> entries_;
   std::vector<KernelCall> calls_;
-  std::vector<std::vector<Buffer>> results_;  // per call
+  std::vector<CallResults> results_;  // per call
   std::vector<Buffer> inputs_;
   std::vector<Buffer> outputs_;
   std::vector<Commit> commits_;

@@ -73,7 +73,7 @@ inline StridedLoop elementwise_loop(std::span<const Type> operands, const Type& 
   for (const Type& operand : operands) {
     strides.push_back(broadcast_strides(operand.shape.sizes(), sizes));
   }
-  return StridedLoop(sizes, std::move(strides));
+  return StridedLoop(sizes, strides);
 }
 
 template <class R, class A, class F>

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/lists.h"
 #include "core/op.h"
 #include "lowering/plan.h"
 
@@ -25,16 +26,22 @@ enum class Extent : std::uint8_t {
 struct FusedInput {
   DType dtype;
   Extent extent;
+  bool operator==(const FusedInput&) const = default;
 };
 
 // What a step reads: an input or an earlier step, by index, or a literal.
 struct FromInput {
   std::int32_t index;
+  bool operator==(const FromInput&) const = default;
 };
 struct FromStep {
   std::int32_t index;
+  bool operator==(const FromStep&) const = default;
 };
 using FusedArgument = std::variant<FromInput, FromStep, Literal>;
+
+// As many as an op of a loop reads.
+using FusedArguments = ShortList<FusedArgument, 3>;
 
 // One op of the loop, with the op's own semantics (core/op.h). Elementwise: an argument's extent is
 // that of the step or broadcasts to it. Reduce of sum, max or min: full -> column (over columns),
@@ -43,9 +50,10 @@ using FusedArgument = std::variant<FromInput, FromStep, Literal>;
 // are there only then as well.
 struct FusedStep {
   Op op;
-  std::vector<FusedArgument> arguments;
+  FusedArguments arguments;
   DType dtype;
   Extent extent;
+  bool operator==(const FusedStep&) const = default;
 };
 
 struct FusedLoop {
@@ -54,6 +62,7 @@ struct FusedLoop {
   std::vector<FusedInput> inputs;
   std::vector<FusedStep> steps;
   std::vector<std::int32_t> results;  // the steps that are stored, in the order of the results
+  bool operator==(const FusedLoop&) const = default;
 };
 
 // Whether loops can hold the op with these dtypes: the vector kernels cover f32, f64 and i1 between

@@ -118,7 +118,7 @@ class Parts {
   }
 
   // The operands of a full step.
-  const std::vector<Argument>* operands(OpKind kind, const Argument& a) const {
+  const FusedArguments* operands(OpKind kind, const Argument& a) const {
     const auto* from = std::get_if<FromStep>(&a);
     if (from == nullptr || is_scalar(a)) return nullptr;
     const FusedStep& step = loop_.steps[static_cast<std::size_t>(from->index)];

@@ -1,6 +1,8 @@
 #include "backends/cpu/groups.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 
 namespace mulgrad::cpu {
@@ -37,9 +39,14 @@ std::optional<Space> unify(const Space& a, const Space& b) {
   return space;
 }
 
-// How a value of shape `from`, at the result axes `dims`, repeats in a result of shape `to`.
-std::optional<EdgeKind> repetition(const Shape& from, const Axes& dims, const Shape& to,
-                                   Space& space) {
+// How a value of shape `from` repeats in a result of shape `to`: as `broadcast` says, or, without
+// one, as operands of elementwise ops do.
+std::optional<EdgeKind> repetition(const Shape& from, const BroadcastInDim* broadcast,
+                                   const Shape& to, Space& space) {
+  if (broadcast == nullptr && from == to) return EdgeKind::same;
+  Axes dims(at(from.rank()));
+  std::iota(dims.begin(), dims.end(), 0);
+  if (broadcast != nullptr) dims = broadcast->dims;
   if (from.elements() == to.elements()) {
     if (!std::ranges::is_sorted(dims)) return std::nullopt;
     return EdgeKind::same;
@@ -80,11 +87,12 @@ class Grouper {
   Grouper(const Program& program, const std::vector<NodeRole>& roles)
       : program_(program), roles_(roles) {
     result_.group_of.assign(program.nodes().size(), -1);
-    result_.edges_of.resize(program.nodes().size());
+    result_.edges_of.reserve(program.nodes().size());
   }
 
   Grouping run() {
     for (std::int64_t i = 0; i < std::ssize(program_.nodes()); ++i) {
+      result_.edges_of.start();
       if (!roles_[at(i)].excluded) place(i);
     }
     merge_readers();
@@ -92,20 +100,19 @@ class Grouper {
   }
 
  private:
+  // No op of a loop reads more.
+  using Edges = ShortList<Edge, 3>;
   // A node on its own: its space, its edges, and where its result lies in the space.
   struct Candidate {
     std::int64_t node;
     Space space;
     Extent extent = Extent::full;
     bool ends = false;  // complete behind the loop only
-    std::vector<Edge> edges;
-  };
-  struct Member : GroupMember {
-    bool ends;
+    Edges edges = {};
   };
   struct Building {
     Space space;
-    std::vector<Member> members;
+    std::vector<GroupMember> members;
     std::vector<std::int64_t> reads;  // nodes outside that its members read
     std::int64_t first = 0;
     std::int64_t last = 0;
@@ -127,21 +134,23 @@ class Grouper {
 
   std::optional<Candidate> candidate(std::int64_t index) const {
     const Node& n = node(index);
-    if (n.type.shape.elements() == Dim(0)) return std::nullopt;
-    Candidate result{index, {n.type.shape.elements().size()}, Extent::full, false, {}};
-    std::vector<DType> dtypes;
+    const auto* reduce = std::get_if<Reduce>(&n.op);
+    const auto* broadcast = std::get_if<BroadcastInDim>(&n.op);
+    if (reduce == nullptr && broadcast == nullptr && !is_elementwise(n.op)) return std::nullopt;
+    const std::int64_t elements = n.type.shape.elements().size();
+    if (elements == 0) return std::nullopt;
+    Candidate result{index, {elements}};
+    ShortList<DType, 3> dtypes;
     for (const Operand& operand : n.operands) {
       dtypes.push_back(operand.is_literal() ? operand.literal().dtype
                                             : program_.type(operand.value()).dtype);
     }
-    if (const auto* reduce = std::get_if<Reduce>(&n.op)) {
+    if (reduce != nullptr) {
       if (!can_fuse(n.op, dtypes, n.type.dtype) || !reduction(*reduce, n, result)) {
         return std::nullopt;
       }
       return result;
     }
-    const auto* broadcast = std::get_if<BroadcastInDim>(&n.op);
-    if (broadcast == nullptr && !is_elementwise(n.op)) return std::nullopt;
     // Where a repeated value is stored, the identity does it.
     if (!can_fuse(broadcast != nullptr ? Op(StopGradient{}) : n.op, dtypes, n.type.dtype)) {
       return std::nullopt;
@@ -152,11 +161,7 @@ class Grouper {
         continue;
       }
       const Shape& shape = program_.type(operand.value()).shape;
-      Axes dims = broadcast != nullptr ? broadcast->dims : Axes(at(shape.rank()));
-      for (std::size_t i = 0; broadcast == nullptr && i < dims.size(); ++i) {
-        dims[i] = static_cast<std::int64_t>(i);
-      }
-      const auto kind = repetition(shape, dims, n.type.shape, result.space);
+      const auto kind = repetition(shape, broadcast, n.type.shape, result.space);
       if (!kind) return std::nullopt;
       result.edges.push_back({*kind, behind_reshapes(program_, operand.value())});
     }
@@ -206,15 +211,17 @@ class Grouper {
   void place(std::int64_t index) {
     auto found = candidate(index);
     if (!found) return;
-    std::vector<std::int32_t> groups;
+    ShortList<std::int32_t, 3> groups;
     for (const Edge& edge : found->edges) {
       const std::int32_t group = edge.kind == EdgeKind::literal ? -1 : group_of(edge.value);
       if (group >= 0 && std::ranges::count(groups, group) == 0) groups.push_back(group);
     }
-    std::ranges::stable_sort(groups, [&](std::int32_t a, std::int32_t b) {
-      return groups_[at(a)].members.size() > groups_[at(b)].members.size();
-    });
-    result_.edges_of[at(index)] = found->edges;
+    if (groups.size() > 1) {
+      std::ranges::stable_sort(groups, [&](std::int32_t a, std::int32_t b) {
+        return groups_[at(a)].members.size() > groups_[at(b)].members.size();
+      });
+    }
+    for (const Edge& edge : found->edges) result_.edges_of.append(edge);
     for (const std::int32_t group : groups) {
       if (!join(*found, group)) continue;
       for (const std::int32_t other : groups) {
@@ -231,10 +238,10 @@ class Grouper {
     group.first = candidate.node;
     groups_.push_back(std::move(group));
     add(static_cast<std::int32_t>(groups_.size() - 1), candidate,
-        {{candidate.node, Extent::full, candidate.extent}, candidate.ends});
+        {candidate.node, Extent::full, candidate.extent, candidate.ends});
   }
 
-  void add(std::int32_t group, const Candidate& candidate, const Member& member) {
+  void add(std::int32_t group, const Candidate& candidate, const GroupMember& member) {
     Building& to = groups_[at(group)];
     to.members.push_back(member);
     to.last = std::max(to.last, member.node);
@@ -253,8 +260,8 @@ class Grouper {
 
   // The node as a member whose operands and result, were they full in its own space, have extent
   // `as` in the group's.
-  std::optional<Member> embedded(const Candidate& c, Extent as) const {
-    Member member{{c.node, as, c.extent}, c.ends};
+  std::optional<GroupMember> embedded(const Candidate& c, Extent as) const {
+    GroupMember member{c.node, as, c.extent, c.ends};
     if (as == Extent::full) return member;
     if (c.space.columns != 0) return std::nullopt;
     if (!std::holds_alternative<Reduce>(node(c.node).op)) {
@@ -267,11 +274,11 @@ class Grouper {
     return member;
   }
 
-  bool fits(const std::vector<Edge>& edges, const GroupMember& member, std::int32_t group,
+  bool fits(std::span<const Edge> edges, const GroupMember& member, std::int32_t group,
             const Space& space, std::optional<Extent> lifted) const {
     for (const Edge& edge : edges) {
       if (edge.kind == EdgeKind::literal || group_of(edge.value) != group) continue;
-      const Member& source = member_of(group, edge.value.index());
+      const GroupMember& source = member_of(group, edge.value.index());
       // What is there behind the loop only is read by what follows the loop.
       if (source.ends &&
           (edge.kind != EdgeKind::same || !follows(member) || source.extent != member.extent)) {
@@ -287,9 +294,9 @@ class Grouper {
     return roles_[at(member.node)].may_follow && is_elementwise(node(member.node).op) &&
            (member.extent == Extent::row || member.extent == Extent::scalar);
   }
-  const Member& member_of(std::int32_t group, std::int64_t index) const {
+  const GroupMember& member_of(std::int32_t group, std::int64_t index) const {
     const auto& members = groups_[at(group)].members;
-    return *std::ranges::find(members, index, [](const Member& m) { return m.node; });
+    return *std::ranges::find(members, index, [](const GroupMember& m) { return m.node; });
   }
 
   // What the members' full extents become where a group's space is one side of a larger one.
@@ -300,7 +307,7 @@ class Grouper {
     return std::nullopt;
   }
   static void lift(Building& group, const Space& space, Extent as) {
-    for (Member& member : group.members) {
+    for (GroupMember& member : group.members) {
       if (member.from == Extent::full) member.from = as;
       if (member.extent == Extent::full) member.extent = as;
     }
@@ -368,8 +375,9 @@ class Grouper {
   bool within_row(const Building& group, const Candidate& c, const Space& space) const {
     if (space.columns <= max_fused_columns()) return true;
     const auto reduces = [](Extent extent) { return extent == Extent::column; };
-    return !reduces(c.extent) &&
-           std::ranges::none_of(group.members, [&](const Member& m) { return reduces(m.extent); });
+    return !reduces(c.extent) && std::ranges::none_of(group.members, [&](const GroupMember& m) {
+      return reduces(m.extent);
+    });
   }
 
   bool merge(std::int32_t group, std::int32_t other) {
@@ -405,10 +413,10 @@ class Grouper {
     if (a_as) lift(a, space, *a_as);
     if (b_as) lift(b, space, *b_as);
     a.space = space;
-    std::vector<Member> members;
+    std::vector<GroupMember> members;
     members.reserve(a.members.size() + b.members.size());
     std::ranges::merge(a.members, b.members, std::back_inserter(members),
-                       [](const Member& x, const Member& y) { return x.node < y.node; });
+                       [](const GroupMember& x, const GroupMember& y) { return x.node < y.node; });
     a.members = std::move(members);
     a.before = a.before || b.before;
     a.committed = a.committed || b.committed;
@@ -451,7 +459,7 @@ class Grouper {
   // Whether the members of `reader` may read those of `source` within one loop.
   bool fit_together(std::int32_t reader, std::optional<Extent> reader_as, std::int32_t source,
                     std::optional<Extent> source_as, const Space& space) const {
-    for (Member member : groups_[at(reader)].members) {
+    for (GroupMember member : groups_[at(reader)].members) {
       if (reader_as && member.from == Extent::full) member.from = *reader_as;
       if (!fits(result_.edges_of[at(member.node)], member, source, space, source_as)) return false;
     }
@@ -495,9 +503,7 @@ class Grouper {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (groups_[i].merged_into >= 0) continue;
       places[i] = static_cast<std::int32_t>(result_.groups.size());
-      Group group{groups_[i].space, {}};
-      group.members.assign(groups_[i].members.begin(), groups_[i].members.end());
-      result_.groups.push_back(std::move(group));
+      result_.groups.push_back({groups_[i].space, std::move(groups_[i].members)});
     }
     for (std::int32_t& group : result_.group_of) {
       if (group >= 0) group = places[at(find(group))];

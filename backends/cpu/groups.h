@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/fused.h"
+#include "core/lists.h"
 #include "core/program.h"
 
 namespace mulgrad::cpu {
@@ -25,8 +26,9 @@ struct Space {
 
 struct GroupMember {
   std::int64_t node;
-  Extent from;    // of the operands that are EdgeKind::same
-  Extent extent;  // of the result
+  Extent from;        // of the operands that are EdgeKind::same
+  Extent extent;      // of the result
+  bool ends = false;  // complete behind the loop only
 };
 
 struct Group {
@@ -44,8 +46,8 @@ struct NodeRole {
 
 struct Grouping {
   std::vector<Group> groups;
-  std::vector<std::int32_t> group_of;       // per node; -1 for none
-  std::vector<std::vector<Edge>> edges_of;  // per node in a group, per operand
+  std::vector<std::int32_t> group_of;  // per node; -1 for none
+  Lists<Edge> edges_of;                // per node, of those in a group per operand
 };
 
 // The value behind any reshapes.

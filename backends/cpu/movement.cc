@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -16,7 +17,7 @@ class StridedCopy {
       : width_(width),
         to_start_(to_start),
         from_start_(from_start),
-        loop_(sizes, {std::move(to), std::move(from)}) {}
+        loop_(sizes, std::array{std::move(to), std::move(from)}) {}
 
   void run(std::byte* to, const std::byte* from) {
     loop_.for_each([&](const std::int64_t* at) {
@@ -89,11 +90,11 @@ Kernel broadcast_kernel(const BroadcastInDim& op, const Type& operand) {
 Kernel transpose_kernel(const Axes& permutation, const Type& operand) {
   const std::vector<std::int64_t> from_sizes = operand.shape.sizes();
   const Strides packed = row_major(from_sizes);
-  std::vector<std::int64_t> sizes;
-  Strides from;
-  for (const std::int64_t axis : permutation) {
-    sizes.push_back(from_sizes[at(axis)]);
-    from.push_back(packed[at(axis)]);
+  std::vector<std::int64_t> sizes(permutation.size());
+  Strides from(permutation.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i) {
+    sizes[i] = from_sizes[at(permutation[i])];
+    from[i] = packed[at(permutation[i])];
   }
   return copy_kernel({byte_size(operand.dtype), sizes, row_major(sizes), std::move(from)});
 }

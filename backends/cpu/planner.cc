@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cpu/forms.h"
+#include "backends/cpu/fused_kernels.h"
 #include "backends/cpu/groups.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/registry.h"
@@ -23,11 +24,9 @@ bool is_creation(const Node& node) { return node.operands.empty(); }
 // One kernel call to be.
 struct Unit {
   enum class Kind : std::uint8_t { group, product, node } kind = Kind::node;
-  std::int64_t index = 0;               // of the group, the product or the node
-  std::vector<ValueId> reads;           // the memory that it reads, behind reshapes
-  std::int64_t key = 0;                 // smaller runs first where both can
-  std::vector<std::int32_t> followers;  // what waits for it
-  std::int32_t waits_for = 0;
+  std::int64_t index = 0;      // of the group, the product or the node
+  std::int64_t key = 0;        // smaller runs first where both can
+  std::int32_t waits_for = 0;  // how many others
 };
 
 // A product with what it absorbs: movements of its result and the update of a parameter.
@@ -262,7 +261,10 @@ class Planner {
       const std::int32_t group = grouping_.group_of[at(i)];
       if (group >= 0) {
         std::int32_t& unit = group_units[at(group)];
-        if (unit < 0) unit = add_unit({Unit::Kind::group, group, group_reads(group), i, {}, 0});
+        if (unit < 0) {
+          unit = add_unit({Unit::Kind::group, group, i});
+          append_reads(group);
+        }
         unit_of_[at(i)] = unit;
         for (const Edge& edge : grouping_.edges_of[at(i)]) {
           if (edge.kind != EdgeKind::literal) need(edge.value);
@@ -270,40 +272,40 @@ class Planner {
         continue;
       }
       if (!needed[at(i)] || is_creation(node(i))) continue;
-      Unit unit{Unit::Kind::node, i, {}, i, {}, 0};
       if (const std::int32_t product = product_of_[at(i)]; product >= 0) {
         const PlannedProduct& planned = products_[at(product)];
-        unit.kind = Unit::Kind::product;
-        unit.index = product;
-        unit.key = planned.node;
-        unit.reads = {behind(planned.form.lhs), behind(planned.form.rhs)};
-        if (planned.factor) unit.reads.push_back(*planned.factor);
+        unit_of_[at(i)] = add_unit({Unit::Kind::product, product, planned.node});
+        reads_.append(behind(planned.form.lhs));
+        reads_.append(behind(planned.form.rhs));
+        if (planned.factor) reads_.append(*planned.factor);
       } else {
+        unit_of_[at(i)] = add_unit({Unit::Kind::node, i, i});
         for (const Operand& operand : node(i).operands) {
-          if (!operand.is_literal()) unit.reads.push_back(behind(operand.value()));
+          if (!operand.is_literal()) reads_.append(behind(operand.value()));
         }
       }
-      for (const ValueId read : unit.reads) need(read);
-      unit_of_[at(i)] = add_unit(std::move(unit));
+      for (const ValueId read : reads_[at(unit_of_[at(i)])]) need(read);
     }
   }
 
-  std::int32_t add_unit(Unit unit) {
-    units_.push_back(std::move(unit));
+  // What is appended to reads_ next is what the unit reads.
+  std::int32_t add_unit(const Unit& unit) {
+    units_.push_back(unit);
+    reads_.start();
     return static_cast<std::int32_t>(units_.size() - 1);
   }
 
-  std::vector<ValueId> group_reads(std::int32_t group) const {
-    std::vector<ValueId> reads;
+  // Of the group that is the last unit.
+  void append_reads(std::int32_t group) {
     for (const GroupMember& member : grouping_.groups[at(group)].members) {
       for (const Edge& edge : grouping_.edges_of[at(member.node)]) {
         if (edge.kind == EdgeKind::literal) continue;
         const bool inside =
             edge.value.is_node() && grouping_.group_of[at(edge.value.index())] == group;
-        if (!inside && std::ranges::count(reads, edge.value) == 0) reads.push_back(edge.value);
+        const std::span<const ValueId> reads = reads_[reads_.size() - 1];
+        if (!inside && std::ranges::count(reads, edge.value) == 0) reads_.append(edge.value);
       }
     }
-    return reads;
   }
 
   // The unit that makes a value, or -1.
@@ -323,23 +325,28 @@ class Planner {
       if (task_.commits[i] && unit >= 0) writers[*task_.commits[i]].push_back(unit);
     }
     std::vector<std::int32_t> delays(units_.size());  // preferred readers still to run
-    std::vector<std::vector<std::int32_t>> delayed(units_.size());
+    Lists<std::int32_t> delayed;                      // per unit, the writers that wait for it
+    // What waits for what: a unit that reads, and the one that makes what it reads.
+    std::vector<std::int32_t> readers, makers;
     for (std::int32_t u = 0; u < static_cast<std::int32_t>(units_.size()); ++u) {
-      Unit& unit = units_[at(u)];
-      for (const ValueId read : unit.reads) {
+      delayed.start();
+      for (const ValueId read : reads_[at(u)]) {
         const std::int32_t from = maker(read);
         if (from >= 0) {
-          units_[at(from)].followers.push_back(u);
-          ++unit.waits_for;
+          readers.push_back(u);
+          makers.push_back(from);
+          ++units_[at(u)].waits_for;
         } else if (read.is_input()) {
           for (const std::int32_t writer : writers[at(read.index())]) {
             if (writer == u) continue;
-            delayed[at(u)].push_back(writer);
+            delayed.append(writer);
             ++delays[at(writer)];
           }
         }
       }
     }
+    const Lists<std::int32_t> followers =
+        numbers_by_list(units_.size(), makers.size(), [&](std::size_t i) { return at(makers[i]); });
     const std::vector<bool> first = units_before_the_loss();
     // An update runs as soon as it can: what it reads is in the cache, and is read by nothing else.
     // Loops over a single number, such as the rate, come first: updates may wait for them.
@@ -368,7 +375,8 @@ class Planner {
       if (done[at(u)]) continue;
       done[at(u)] = true;
       order_.push_back(u);
-      for (const std::int32_t next : units_[at(u)].followers) {
+      for (const std::int32_t reading : followers[at(u)]) {
+        const std::int32_t next = readers[at(reading)];
         if (--units_[at(next)].waits_for == 0) offer(next);
       }
       for (const std::int32_t writer : delayed[at(u)]) {
@@ -392,7 +400,7 @@ class Planner {
     while (!stack.empty()) {
       const std::int32_t unit = stack.back();
       stack.pop_back();
-      for (const ValueId read : units_[at(unit)].reads) visit(read);
+      for (const ValueId read : reads_[at(unit)]) visit(read);
     }
     return before;
   }
@@ -405,6 +413,7 @@ class Planner {
                             ? builder_.external(*task_.memory[i])
                             : builder_.bound_input(bytes_of(program_.inputs()[i].type)));
     }
+    builder_.reserve(order_.size());
     for (const std::int32_t u : order_) {
       const Unit& unit = units_[at(u)];
       switch (unit.kind) {
@@ -477,11 +486,15 @@ class Planner {
       emit_node(group.members[0].node);
       return;
     }
-    FusedLoop loop;
+    FusedLoop& loop = loop_;
     loop.columns = columns_of(group);
     loop.rows = group.space.elements / loop.columns;
-    std::vector<std::pair<ValueId, Extent>> inputs;  // of the loop
-    std::vector<FusedArgument> values;               // per member, what reads its value
+    loop.inputs.clear();
+    loop.steps.clear();
+    loop.results.clear();
+    loop_inputs_.clear();
+    values_.clear();
+    results_.clear();
     std::int64_t flops = 0;
     const auto place_of = [&](std::int64_t member) {
       return std::ranges::lower_bound(group.members, member, {}, &GroupMember::node) -
@@ -489,31 +502,31 @@ class Planner {
     };
     for (const GroupMember& member : group.members) {
       const Node& n = node(member.node);
-      const std::vector<Edge>& edges = grouping_.edges_of[at(member.node)];
+      const std::span<const Edge> edges = grouping_.edges_of[at(member.node)];
       FusedStep step{n.op, {}, n.type.dtype, member.extent};
       for (std::size_t i = 0; i < edges.size(); ++i) {
         const Edge& edge = edges[i];
         if (edge.kind == EdgeKind::literal) {
-          step.arguments.emplace_back(n.operands[i].literal());
+          step.arguments.push_back(n.operands[i].literal());
           continue;
         }
         if (edge.value.is_node() && grouping_.group_of[at(edge.value.index())] == index) {
-          step.arguments.push_back(values[at(place_of(edge.value.index()))]);
+          step.arguments.push_back(values_[at(place_of(edge.value.index()))]);
           continue;
         }
         const std::pair input(edge.value, required_extent(member, edge.kind));
-        auto known = std::ranges::find(inputs, input);
-        if (known == inputs.end()) {
+        const auto number = std::ranges::find(loop_inputs_, input) - loop_inputs_.begin();
+        if (number == std::ssize(loop_inputs_)) {
           loop.inputs.push_back({program_.type(edge.value).dtype, input.second});
-          known = inputs.insert(inputs.end(), input);
+          loop_inputs_.push_back(input);
         }
-        step.arguments.emplace_back(FromInput{static_cast<std::int32_t>(known - inputs.begin())});
+        step.arguments.push_back(FromInput{static_cast<std::int32_t>(number)});
       }
       flops +=
           step.extent == Extent::full || member.from == Extent::full ? group.space.elements : 0;
       if (std::holds_alternative<BroadcastInDim>(n.op)) {
         if (!is_read_elsewhere(member.node) && !is_reduced(member.node, group)) {
-          values.push_back(step.arguments[0]);
+          values_.push_back(step.arguments[0]);
           continue;
         }
         step.op = StopGradient{};
@@ -522,14 +535,17 @@ class Planner {
         loop.results.push_back(static_cast<std::int32_t>(loop.steps.size()));
         results_.push_back(member.node);
       }
-      values.emplace_back(FromStep{static_cast<std::int32_t>(loop.steps.size())});
+      values_.emplace_back(FromStep{static_cast<std::int32_t>(loop.steps.size())});
       loop.steps.push_back(std::move(step));
     }
-    KernelCall call{fused_name(loop), {}, fused_kernel(loop), {}};
+    const NamedKernel& kernel = fused_kernels_.of(loop);
+    KernelCall call{kernel.name, {}, kernel.kernel, {}};
     call.flops = flops;
-    for (const auto& input : inputs) call.operands.push_back(buffer(input.first));
+    call.operands.reserve(loop_inputs_.size());
+    for (const auto& input : loop_inputs_) call.operands.push_back(buffer(input.first));
+    call.results.reserve(results_.size());
     for (const std::int64_t result : results_) {
-      KernelResult made{bytes_of(node(result).type)};
+      KernelResult& made = call.results.emplace_back(KernelResult{bytes_of(node(result).type)});
       const Extent extent = group.members[at(place_of(result))].extent;
       for (std::size_t i = 0; i < loop.inputs.size(); ++i) {
         const Extent input = loop.inputs[i].extent;
@@ -537,11 +553,9 @@ class Planner {
           made.may_overlay.push_back(static_cast<std::int32_t>(i));
         }
       }
-      call.results.push_back(std::move(made));
     }
-    const std::vector<Buffer> made = builder_.call(std::move(call));
+    const CallResults made = builder_.call(std::move(call));
     for (std::size_t i = 0; i < made.size(); ++i) buffers_[at(results_[i])] = made[i];
-    results_.clear();
   }
 
   // Is the value reduced within the group? Then it must have all its elements.
@@ -573,10 +587,10 @@ class Planner {
         const std::int32_t own = grouping_.group_of[at(value.index())];
         if (own >= 0 && own != reader) read_outside_[at(value.index())] = true;
       };
-      for (const Unit& unit : units_) {
-        const bool grouped = unit.kind == Unit::Kind::group;
-        for (const ValueId read : unit.reads) {
-          note(read, grouped ? static_cast<std::int32_t>(unit.index) : -1);
+      for (std::size_t i = 0; i < units_.size(); ++i) {
+        const bool grouped = units_[i].kind == Unit::Kind::group;
+        for (const ValueId read : reads_[i]) {
+          note(read, grouped ? static_cast<std::int32_t>(units_[i].index) : -1);
         }
       }
       for (const Output& output : program_.outputs()) note(behind(output.value), -1);
@@ -597,12 +611,19 @@ class Planner {
   std::vector<std::int32_t> product_of_;  // per node, the product that makes its value, or -1
   Grouping grouping_;
   std::vector<Unit> units_;
+  Lists<ValueId> reads_;               // per unit, the memory that it reads, behind reshapes
   std::vector<std::int32_t> unit_of_;  // per node, the unit that makes its value, or -1
   std::vector<std::int32_t> order_;
   std::vector<Buffer> inputs_;
-  std::vector<Buffer> buffers_;        // per node
-  std::vector<std::int64_t> results_;  // of the group that is emitted
+  std::vector<Buffer> buffers_;  // per node
   std::vector<bool> read_outside_;
+  FusedKernels fused_kernels_;
+  // Of the group that is emitted: its loop, the loop's inputs and results, and per member what
+  // reads its value. Kept for their memory.
+  FusedLoop loop_;
+  std::vector<std::pair<ValueId, Extent>> loop_inputs_;
+  std::vector<std::int64_t> results_;
+  std::vector<FusedArgument> values_;
 };
 
 }  // namespace

@@ -41,8 +41,9 @@ ReduceLoops reduce_loops(const Axes& axes, const Type& operand) {
     (is_reduced ? reduced : kept).push_back(strides[i]);
   }
   const bool empty = product(reduced_sizes) == 0;
-  return {StridedLoop(kept_sizes, {row_major(kept_sizes), kept}),
-          StridedLoop(reduced_sizes, {reduced}), empty};
+  const Strides of_kept[] = {row_major(kept_sizes), std::move(kept)};
+  return {StridedLoop(kept_sizes, of_kept), StridedLoop(reduced_sizes, std::span(&reduced, 1)),
+          empty};
 }
 
 // Starts from the first element, so that a single one is its own reduction, -0 included;

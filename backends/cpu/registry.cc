@@ -221,12 +221,12 @@ class Handlers {
     KernelResult made{bytes_of(node.type)};
     for (const auto& operand : operands) {
       if (operand.is_literal()) {
-        step.arguments.emplace_back(operand.literal());
+        step.arguments.push_back(operand.literal());
         continue;
       }
       const Type& type = operand.type();
       const auto number = static_cast<std::int32_t>(inputs.size());
-      step.arguments.emplace_back(cpu::FromInput{number});
+      step.arguments.push_back(cpu::FromInput{number});
       buffers.push_back(operand.value().buffer);
       inputs.push_back({type.dtype, cpu::Extent::full});
       if (type.shape == shape) {

@@ -1,8 +1,5 @@
 #include "backends/cpu/strided.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace mulgrad::cpu {
 
 Strides row_major(std::span<const std::int64_t> sizes) {
@@ -31,8 +28,11 @@ Strides broadcast_strides(std::span<const std::int64_t> operand,
   return strides;
 }
 
-StridedLoop::StridedLoop(std::span<const std::int64_t> sizes, std::vector<Strides> strides)
-    : offsets_(strides.size()), inner_(strides.size()) {
+StridedLoop::StridedLoop(std::span<const std::int64_t> sizes, std::span<const Strides> strides) {
+  for (std::size_t a = 0; a < strides.size(); ++a) {
+    offsets_.push_back(0);
+    inner_.push_back(0);
+  }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) empty_ = true;
     if (sizes[i] == 1) continue;
@@ -46,14 +46,14 @@ StridedLoop::StridedLoop(std::span<const std::int64_t> sizes, std::vector<Stride
     }();
     if (merges) {
       axis.size *= outer_.back().size;
-      outer_.back() = std::move(axis);
+      outer_.back() = axis;
     } else {
-      outer_.push_back(std::move(axis));
+      outer_.push_back(axis);
     }
   }
   if (outer_.empty()) return;
   length_ = outer_.back().size;
-  inner_ = std::move(outer_.back().strides);
+  inner_ = outer_.back().strides;
   outer_.pop_back();
 }
 

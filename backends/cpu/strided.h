@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/lists.h"
+
 namespace mulgrad::cpu {
 
 using Strides = std::vector<std::int64_t>;  // in elements, outermost axis first
@@ -20,7 +22,8 @@ Strides broadcast_strides(std::span<const std::int64_t> operand,
 // innermost is a run of `length()` elements with a stride per array.
 class StridedLoop {
  public:
-  StridedLoop(std::span<const std::int64_t> sizes, std::vector<Strides> strides);
+  // At most four arrays: a result and the operands of an elementwise op.
+  StridedLoop(std::span<const std::int64_t> sizes, std::span<const Strides> strides);
 
   std::int64_t length() const { return length_; }
   std::int64_t stride(std::size_t array) const { return inner_[array]; }
@@ -30,7 +33,7 @@ class StridedLoop {
   void for_each(F&& run) {
     if (empty_) return;
     for (;;) {
-      run(static_cast<const std::int64_t*>(offsets_.data()));
+      run(static_cast<const std::int64_t*>(offsets_.begin()));
       std::size_t axis = outer_.size();
       while (axis > 0 && !advance(axis - 1)) --axis;
       if (axis == 0) return;  // every axis is back at 0, and so are the offsets
@@ -38,18 +41,19 @@ class StridedLoop {
   }
 
  private:
+  using PerArray = ShortList<std::int64_t, 4>;
   struct Axis {
     std::int64_t size;
-    Strides strides;  // per array
+    PerArray strides;
     std::int64_t index = 0;
   };
   // False when the axis wraps around.
   bool advance(std::size_t axis);
 
   std::vector<Axis> outer_;
-  std::vector<std::int64_t> offsets_;
+  PerArray offsets_;
   std::int64_t length_ = 1;
-  Strides inner_;
+  PerArray inner_;
   bool empty_ = false;
 };
 

@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
+#include "backends/cpu/fused_kernels.h"
 #include "backends/cpu/fused_update.h"
 #include "core/builder.h"
 #include "core/interpreter.h"
@@ -333,9 +335,9 @@ class Maker {
     loop.inputs.push_back({dtype, extent});
     return FromInput{static_cast<std::int32_t>(loop.inputs.size() - 1)};
   }
-  FusedArgument step(Op op, std::vector<FusedArgument> arguments, Extent extent = Extent::full,
+  FusedArgument step(Op op, const FusedArguments& arguments, Extent extent = Extent::full,
                      DType dtype = DType::f32) {
-    loop.steps.push_back({std::move(op), std::move(arguments), dtype, extent});
+    loop.steps.push_back({std::move(op), arguments, dtype, extent});
     return FromStep{static_cast<std::int32_t>(loop.steps.size() - 1)};
   }
   void result(const FusedArgument& step) { loop.results.push_back(std::get<FromStep>(step).index); }
@@ -531,6 +533,45 @@ TEST(FusedLoop, ResultsOverInputs_AreAsElsewhere) {
       }
     }
   }
+}
+
+TEST(FusedKernels, EqualLoops_ShareAKernel) {
+  FusedKernels kernels;
+  const FusedLoop loop = momentum(4, 3, Form::plain);
+  const NamedKernel& first = kernels.of(loop);
+  EXPECT_EQ(first.name, fused_name(loop));
+  EXPECT_EQ(&kernels.of(momentum(4, 3, Form::plain)), &first);
+}
+
+// All that a loop holds is part of what it is known by.
+TEST(FusedKernels, LoopsThatDifferAnywhere_HaveTheirOwn) {
+  const FusedLoop plain{4,
+                        3,
+                        {{DType::f32, Extent::full}, {DType::f32, Extent::full}},
+                        {{Add{}, {FromInput{0}, Literal::of(2.0F)}, DType::f32, Extent::full},
+                         {Multiply{}, {FromStep{0}, FromInput{1}}, DType::f32, Extent::full}},
+                        {1}};
+  std::vector<FusedLoop> loops(12, plain);
+  loops[1].rows = 5;
+  loops[2].columns = 5;
+  loops[3].inputs[1].extent = Extent::row;
+  loops[4].inputs[1].dtype = DType::f64;
+  loops[5].steps[0].op = Subtract{};
+  loops[6].steps[0].arguments[0] = FromInput{1};
+  loops[7].steps[0].arguments[1] = Literal::of(3.0F);
+  loops[8].steps[1].arguments[0] = FromInput{0};
+  loops[9].steps[0].dtype = DType::f64;
+  loops[10].steps[0].extent = Extent::row;
+  loops[11].results = {0, 1};
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    for (std::size_t k = 0; k < loops.size(); ++k) EXPECT_EQ(loops[i] == loops[k], i == k);
+  }
+  FusedKernels kernels;
+  loops.erase(loops.begin() + 9);  // no loop that can run
+  loops.erase(loops.begin() + 4);
+  std::set<const NamedKernel*> made;
+  for (const FusedLoop& loop : loops) made.insert(&kernels.of(loop));
+  EXPECT_EQ(made.size(), loops.size());
 }
 
 TEST(FusedName, Loop_TellsSizesAndSteps) {

@@ -255,7 +255,7 @@ TEST(Plan, SeveralResults_AreApartAndTakeOverDifferentOperands) {
   const Buffer x = builder.input(4);
   const Buffer a = sum(builder, {x, x});
   const Buffer b = sum(builder, {x, x, x});
-  const std::vector<Buffer> both = builder.call(sum_call({a, b, a}, InPlace::yes, 2));
+  const CallResults both = builder.call(sum_call({a, b, a}, InPlace::yes, 2));
   const Buffer unused = builder.call(sum_call({x}, InPlace::no, 2))[1];
   static_cast<void>(unused);
   builder.output(sum(builder, {both[0], both[1]}));
