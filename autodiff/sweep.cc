@@ -22,8 +22,9 @@ Sweep::Sweep(const Program& forward, ValueSet wanted)
     : forward_(forward), wanted_(std::move(wanted)), draft_(forward.name() + ".grad") {
   reads_.inputs.resize(forward.inputs().size());
   reads_.nodes.resize(forward.nodes().size());
-  // Most rules make about two nodes; room that is not needed is never touched.
-  draft_.reserve(2 * forward.nodes().size());
+  // Most rules make about two nodes, and what is read often sums what they make; room that is not
+  // needed is never touched.
+  draft_.reserve(3 * forward.nodes().size());
   last_.inputs.assign(forward.inputs().size(), -1);
   last_.nodes.assign(forward.nodes().size(), -1);
 }

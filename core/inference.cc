@@ -1,7 +1,6 @@
 #include "core/inference.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "core/custom.h"
@@ -103,11 +102,17 @@ Type infer_elementwise(const Op& op, Operands operands) {
                ", expected equal dtypes");
     }
   }
-  std::optional<Shape> shape;
+  const Shape* shape = nullptr;
+  Shape together;  // where operands are shaped otherwise than the first
   for (const OperandType& operand : operands) {
     if (is_literal(operand)) continue;
     const Shape& next = std::get<const Type*>(operand)->shape;
-    shape = shape ? broadcast_shapes(*shape, next) : next;
+    if (shape == nullptr) {
+      shape = &next;
+    } else if (*shape != next) {
+      together = broadcast_shapes(*shape, next);
+      shape = &together;
+    }
   }
   DType result = dtype;
   if (const auto* convert = std::get_if<Convert>(&op)) result = convert->dtype;
