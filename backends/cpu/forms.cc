@@ -57,8 +57,11 @@ class Forms {
       rewriter_.replace(i, made);
       if (made.is_node()) {
         // Several source nodes may become one.
-        const auto known = single_.emplace(made.index(), true).first;
-        known->second = known->second && uses_.count(source) == 1;
+        const auto index = static_cast<std::size_t>(made.index());
+        if (readings_.size() <= index) readings_.resize(builder_.nodes().size());
+        if (readings_[index] != Readings::several) {
+          readings_[index] = uses_.count(source) == 1 ? Readings::one : Readings::several;
+        }
       }
     }
     return rewriter_.finish();
@@ -113,15 +116,17 @@ class Forms {
     const ValueId base = unshaped(value);
     return reshape(var(base), shape).id();
   }
-  // Is it read once, by a node?
+  // Does it stand for source nodes that are read once?
   bool is_single(ValueId value) const {
-    return value.is_node() && single_.count(value.index()) > 0;
+    const auto index = static_cast<std::size_t>(value.index());
+    return value.is_node() && index < readings_.size() && readings_[index] == Readings::one;
   }
 
   ValueId form(const Node& node) {
-    std::vector<Operand> operands;
+    std::vector<Operand>& operands = operands_;
+    operands.clear();
     for (const Operand& operand : node.operands) operands.push_back(rewriter_.at(operand));
-    if (is_elementwise(node.op)) return elementwise(node, std::move(operands));
+    if (is_elementwise(node.op)) return elementwise(node, operands);
     if (std::holds_alternative<Reshape>(node.op)) {
       return reshaped(operands[0].value(), node.type.shape);
     }
@@ -289,7 +294,7 @@ class Forms {
   }
   // Products of what lies below each other in two matrices, themselves below each other.
   std::optional<ValueId> product_of_slices(const Concatenate& op,
-                                           const std::vector<Operand>& operands) {
+                                           std::span<const Operand> operands) {
     const std::int64_t batch = std::ssize(operands);
     if (op.dimension != 0 || batch < 2) return std::nullopt;
     std::vector<ValueId> sides;
@@ -467,7 +472,7 @@ class Forms {
     }
     shifts_.insert({made.index(), {left, *by}});
   }
-  void note_window(ValueId made, const std::vector<Operand>& operands) {
+  void note_window(ValueId made, std::span<const Operand> operands) {
     if (operands[0].is_literal() || operands[1].is_literal()) return;
     for (const std::size_t i : {0u, 1u}) {
       const ValueId kept = operands[i].value();
@@ -511,7 +516,7 @@ class Forms {
   }
   // select(is_finite(mark), select(mark > 0, maximum of the finite, -inf), mark), where mark is the
   // sum over a row of select(is_finite(x), 1, max(x, 0)).
-  std::optional<ValueId> row_maximum(const std::vector<Operand>& outer, const Shape& result) {
+  std::optional<ValueId> row_maximum(std::span<const Operand> outer, const Shape& result) {
     const Operand& mark = outer[2];
     const Node* finite = made_by<IsFinite>(outer[0]);
     const Node* inner = made_by<Select>(outer[1]);
@@ -553,10 +558,11 @@ class Forms {
   }
 
   ValueId binary(const Op& op, const Operand& a, const Operand& b, const Type& type) {
-    return elementwise({op, {}, type}, {a, b});
+    std::array<Operand, 2> operands{a, b};
+    return elementwise({op, {}, type}, operands);
   }
 
-  ValueId elementwise(const Node& node, std::vector<Operand> operands) {
+  ValueId elementwise(const Node& node, std::span<Operand> operands) {
     if (std::holds_alternative<StopGradient>(node.op)) return operands[0].value();
     if (std::holds_alternative<Convert>(node.op) &&
         builder_.type(operands[0].value()).dtype == node.type.dtype) {
@@ -587,7 +593,7 @@ class Forms {
 
   // What the last extremum of two halves, along an axis and down to one element, stands for: that
   // of the whole. The halves overlap where the size is odd.
-  std::optional<ValueId> folded_halves(ValueId made, const std::vector<Operand>& operands) {
+  std::optional<ValueId> folded_halves(ValueId made, std::span<const Operand> operands) {
     const Node* fold = node_of(made);
     const bool is_maximum = std::holds_alternative<Maximum>(fold->op);
     if (!is_maximum && !std::holds_alternative<Minimum>(fold->op)) return std::nullopt;
@@ -624,13 +630,15 @@ class Forms {
   }
 
   // The value of an op on nothing but equal elements.
-  std::optional<Literal> folded(const Node& node, const std::vector<Operand>& operands) const {
+  std::optional<Literal> folded(const Node& node, std::span<const Operand> operands) const {
+    if (!std::ranges::all_of(operands,
+                             [&](const Operand& x) { return fill_value(x).has_value(); })) {
+      return std::nullopt;
+    }
     if (node.type.shape.elements() == Dim(0)) return std::nullopt;
     std::vector<Tensor> values;
     for (const Operand& operand : operands) {
-      const auto value = fill_value(operand);
-      if (!value) return std::nullopt;
-      values.push_back(Tensor::filled(*value, {}));
+      values.push_back(Tensor::filled(*fill_value(operand), {}));
     }
     Node scalar{node.op, {}, {node.type.dtype, {}}};
     std::vector<const Tensor*> pointers;
@@ -642,8 +650,7 @@ class Forms {
   }
 
   // x of x * 1 and x / 1, repeated where only the one had the shape.
-  std::optional<ValueId> without_factor_one(const Node& node,
-                                            const std::vector<Operand>& operands) {
+  std::optional<ValueId> without_factor_one(const Node& node, std::span<const Operand> operands) {
     const bool multiplies = std::holds_alternative<Multiply>(node.op);
     if (!multiplies && !std::holds_alternative<Divide>(node.op)) return std::nullopt;
     for (const std::size_t i : {1u, 0u}) {
@@ -662,7 +669,7 @@ class Forms {
   }
 
   // A fill is a literal where the other operands have the shape, and one of them stays a value.
-  void fills_to_literals(const Node& node, std::vector<Operand>& operands) const {
+  void fills_to_literals(const Node& node, std::span<Operand> operands) const {
     const bool selects = std::holds_alternative<Select>(node.op);
     const bool clamps = std::holds_alternative<Clamp>(node.op);
     if (operands.size() < 2) return;
@@ -682,7 +689,7 @@ class Forms {
   }
 
   // x > c is max(x, c) > c, and the maximum is most often in memory anyway.
-  void read_maximum(std::vector<Operand>& operands) const {
+  void read_maximum(std::span<Operand> operands) const {
     if (operands[0].is_literal() || !operands[1].is_literal()) return;
     const auto [first, last] = maxima_.equal_range(key_of(operands[0].value()));
     for (auto known = first; known != last; ++known) {
@@ -697,7 +704,10 @@ class Forms {
   Uses uses_;
   Rewriter rewriter_;
   Builder& builder_;
-  std::unordered_map<std::int64_t, bool> single_;
+  std::vector<Operand> operands_;  // of the node that gets its form: kept for their memory
+  // How often the source nodes are read that a node stands for.
+  enum class Readings : std::uint8_t { none, one, several };
+  std::vector<Readings> readings_;
   std::unordered_map<std::int64_t, Window> windows_;
   std::unordered_map<std::int64_t, Fold> folds_;
   std::unordered_map<std::int64_t, Shift> shifts_;

@@ -130,6 +130,13 @@ TEST(Forms, Values_StayTheSame) {
        [](Var x, Var y) { return transpose(matmul(x, transpose(y))); },
        {"dot_general"},
        {"transpose"}},
+      {"a result that is read as it is too stays one product",
+       [](Var x, Var y) {
+         const Var product = matmul(x, transpose(y));
+         return product + transpose(product);
+       },
+       {"transpose"},
+       {}},
       {"ones on the right",
        [=](Var x, Var) { return matmul(x, ones(x, 3, 1)); },
        {"reduce"},
