@@ -25,6 +25,7 @@ class ShortList {
   std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return items_[i]; }
   const T& operator[](std::size_t i) const { return items_[i]; }
+  const T& back() const { return items_[size_ - 1]; }
   T* begin() { return items_.data(); }
   T* end() { return items_.data() + size_; }
   const T* begin() const { return items_.data(); }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "backends/cpu/fused_program.h"
@@ -107,6 +108,7 @@ void remove_copies(FusedLoop& loop) {
       if (needed[i] && from != nullptr) needed[static_cast<std::size_t>(from->index)] = true;
     }
   }
+  if (std::ranges::find(needed, false) == needed.end()) return;
   std::vector<std::int32_t> number(loop.steps.size());
   std::vector<FusedStep> kept;
   for (std::size_t i = 0; i < loop.steps.size(); ++i) {
@@ -163,11 +165,18 @@ class Planner {
   }
 
   FusedProgram plan() {
+    // For a loop of elementwise steps without literals; others need more.
+    const std::size_t steps = loop_.steps.size();
+    program_.places.reserve(loop_.inputs.size() + steps + loop_.results.size());
+    program_.on_block.reserve(steps);
+    inputs_.reserve(loop_.inputs.size());
+    values_.reserve(steps);
+    registers_.reserve(steps);
     for (std::size_t i = 0; i < loop_.inputs.size(); ++i) {
       const auto [dtype, extent] = loop_.inputs[i];
       inputs_.push_back({place(memory(Place::In::inputs, i, dtype, extent)), dtype, extent});
     }
-    read_.resize(loop_.steps.size());
+    read_.resize(steps);
     for (const FusedStep& step : loop_.steps) {
       for (const FusedArgument& argument : step.arguments) {
         if (const auto* from = std::get_if<FromStep>(&argument)) read_[index(from->index)] = true;
@@ -265,7 +274,10 @@ class Planner {
   BlockCall& call(std::vector<BlockCall>& calls, BlockFunction function, Extent extent,
                   std::uint16_t result, std::span<const Value> operands,
                   BlockFunction exact = nullptr) {
-    if (exact != nullptr) exact_[result] = exact;
+    if (exact != nullptr) {
+      exact_.resize(program_.places.size(), nullptr);
+      exact_[result] = exact;
+    }
     BlockCall made{function, {result, result, result, result}, extent};
     for (std::size_t i = 0; i < operands.size(); ++i) made.places[i + 1] = operands[i].place;
     return calls.emplace_back(made);
@@ -287,7 +299,7 @@ class Planner {
   }
 
   Value elementwise(const FusedStep& step) {
-    std::vector<Value> x;
+    ShortList<Value, 3> x;
     for (const FusedArgument& argument : step.arguments) {
       x.push_back(finished(value_of(argument)));
     }
@@ -504,42 +516,50 @@ class Planner {
       Extent extent;
       std::int64_t offset = 0;
     };
+    struct Use {
+      const Register* waiting = nullptr;
+      std::size_t slot = 0;
+      std::size_t last_call = 0;
+      bool is_freed = false;
+    };
     std::vector<Slot> slots;
-    std::vector<std::size_t> slot_of(program_.places.size());
-    std::vector<const Register*> waiting(program_.places.size(), nullptr);
+    std::vector<Use> uses(program_.places.size());
+    slots.reserve(registers_.size());
     for (const Register& r : registers_) {
       if (program_.places[r.place].in != Place::In::registers) continue;  // a result by now
       if (r.kept) {
-        slot_of[r.place] = slots.size();
+        uses[r.place].slot = slots.size();
         slots.push_back({r.element_bytes, r.extent});
       } else {
-        waiting[r.place] = &r;
+        uses[r.place].waiting = &r;
       }
     }
-    std::vector<std::size_t> last_call(program_.places.size(), 0);
     const std::vector<BlockCall>& calls = program_.on_block;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      for (const std::uint16_t p : calls[i].places) last_call[p] = i;
+      for (const std::uint16_t p : calls[i].places) uses[p].last_call = i;
     }
-    std::map<std::pair<std::int64_t, Extent>, std::vector<std::size_t>> free;
-    const auto key = [](const Register& r) { return std::pair(r.element_bytes, r.extent); };
-    std::vector<bool> is_freed(program_.places.size());
+    std::vector<std::size_t> free;  // slots; those freed last are taken first
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const std::uint16_t result = calls[i].places[0];
       // A function may write over what it reads for the last time.
       for (const std::uint16_t p : std::span(calls[i].places).subspan(1)) {
-        if (p == result || waiting[p] == nullptr || last_call[p] != i || is_freed[p]) continue;
-        is_freed[p] = true;
-        free[key(*waiting[p])].push_back(slot_of[p]);
+        Use& use = uses[p];
+        if (p == result || use.waiting == nullptr || use.last_call != i || use.is_freed) continue;
+        use.is_freed = true;
+        free.push_back(use.slot);
       }
-      if (waiting[result] == nullptr) continue;
-      std::vector<std::size_t>& ready = free[key(*waiting[result])];
-      if (ready.empty()) {
-        slot_of[result] = slots.size();
-        slots.push_back({waiting[result]->element_bytes, waiting[result]->extent});
+      const Register* const made = uses[result].waiting;
+      if (made == nullptr) continue;
+      const auto fitting = std::find_if(free.rbegin(), free.rend(), [&](std::size_t slot) {
+        return slots[slot].element_bytes == made->element_bytes &&
+               slots[slot].extent == made->extent;
+      });
+      if (fitting == free.rend()) {
+        uses[result].slot = slots.size();
+        slots.push_back({made->element_bytes, made->extent});
       } else {
-        slot_of[result] = ready.back();
-        ready.pop_back();
+        uses[result].slot = *fitting;
+        free.erase(std::next(fitting).base());
       }
     }
 
@@ -560,7 +580,7 @@ class Planner {
     program_.scratch_bytes = index(offset);
     for (const Register& r : registers_) {
       Place& now = program_.places[r.place];
-      if (now.in == Place::In::registers) now.index = index(slots[slot_of[r.place]].offset);
+      if (now.in == Place::In::registers) now.index = index(slots[uses[r.place].slot].offset);
     }
   }
 
@@ -568,11 +588,12 @@ class Planner {
   void sort_places() {
     std::vector<std::uint16_t> order(program_.places.size());
     std::iota(order.begin(), order.end(), std::uint16_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::uint16_t i) {
-      return std::pair(program_.places[i].in, program_.places[i].index);
+    std::ranges::sort(order, {}, [&](std::uint16_t i) {
+      return std::tuple(program_.places[i].in, program_.places[i].index, i);
     });
     std::vector<std::uint16_t> number(order.size());
     std::vector<Place> sorted;
+    sorted.reserve(order.size());
     for (const std::uint16_t i : order) {
       const Place& place = program_.places[i];
       if (sorted.empty() || place.in != sorted.back().in || place.index != sorted.back().index) {
@@ -595,6 +616,7 @@ class Planner {
     if (block.rows != loop_.rows || block.columns != loop_.columns) return;
     const std::int64_t counts[] = {block.rows * block.columns, block.columns, block.rows, 1};
     std::vector<FusedProgram::SmallCall> flat;
+    flat.reserve(program_.on_block.size());
     for (const auto* calls : {&program_.once, &program_.before_rows, &program_.on_block,
                               &program_.after_rows, &program_.at_end}) {
       for (const BlockCall& call : *calls) {
@@ -603,6 +625,10 @@ class Planner {
       }
     }
     program_.only_block = std::move(flat);
+    for (auto* calls : {&program_.once, &program_.before_rows, &program_.on_block,
+                        &program_.after_rows, &program_.at_end}) {
+      *calls = {};  // run() needs them no more
+    }
   }
 
   bool has_whole_rows() const { return whole_rows_ || loop_.columns <= kMostElements; }
@@ -625,18 +651,18 @@ class Planner {
   bool whole_rows_ = false;    // whether a block must hold whole rows
   std::vector<Register> registers_;
   std::map<std::pair<std::uint16_t, Extent>, Value> spreads_;
-  std::map<std::uint16_t, Value> finished_;       // of accumulators
-  std::map<std::uint16_t, BlockFunction> exact_;  // by the place of the result
+  std::map<std::uint16_t, Value> finished_;  // of accumulators
+  std::vector<BlockFunction> exact_;         // by the place of the result
 };
 
-std::string short_name(const Op& op) {
+std::string_view short_name(const Op& op) {
   if (const auto* reduce = std::get_if<Reduce>(&op)) {
     return reduce->kind == Reduction::sum   ? "reduce_sum"
            : reduce->kind == Reduction::max ? "reduce_max"
                                             : "reduce_min";
   }
   const std::string_view name = info(op).text_name;
-  return std::string(name.substr(name.find('.') + 1));
+  return name.substr(name.find('.') + 1);
 }
 
 }  // namespace
@@ -674,7 +700,8 @@ std::string fused_name(const FusedLoop& loop) {
   std::string name = "fused_" + std::string(to_string(dtype)) + " " + std::to_string(loop.rows) +
                      "x" + std::to_string(loop.columns) + " (";
   for (std::size_t i = 0; i < loop.steps.size(); ++i) {
-    name += (i == 0 ? "" : " ") + short_name(loop.steps[i].op);
+    if (i > 0) name += " ";
+    name += short_name(loop.steps[i].op);
   }
   return name + ")";
 }

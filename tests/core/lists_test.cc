@@ -19,6 +19,7 @@ std::vector<std::vector<T>> contents(const Lists<T>& lists) {
 TEST(ShortList, Items_AreThoseAppended) {
   ShortList<int, 3> list{4, 5};
   list.push_back(6);
+  EXPECT_EQ(list.back(), 6);
   EXPECT_EQ(std::vector<int>(list.begin(), list.end()), (std::vector<int>{4, 5, 6}));
   EXPECT_EQ(list, (ShortList<int, 3>{4, 5, 6}));
   EXPECT_FALSE(list == (ShortList<int, 3>{4, 5}));
