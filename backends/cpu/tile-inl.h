@@ -489,9 +489,42 @@ void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
   }
 }
 
+// c^T = b^T * a^T: where c has a few columns, as few rows of tiles with all lanes in use.
+template <class T>
+void flipped_slice(const MatrixProduct<T>& p) {
+  const hn::ScalableTag<T> d;
+  const hn::FixedTag<T, 1> one;
+  const std::int64_t width = kTileVectors * lanes_of<T>();
+  HWY_ALIGN T sums[hn::MaxLanes(d) * kTileVectors * hn::MaxLanes(d)];
+  MatrixProduct<T> panel{p.n,        width, p.k,  p.b,   p.b_column, p.b_row,         p.a,
+                         p.a_column, 1,     sums, width, T(1),       Store::overwrite};
+  const auto scale = hn::Set(one, p.scale);
+  for (std::int64_t row = 0; row < p.m; row += width) {
+    panel.n = std::min(p.m - row, width);
+    panel.b = p.a + row;
+    tile_panel<T>(panel, panel.n, functions_for<T>(panel.n), nullptr, nullptr, {});
+    for (std::int64_t i = 0; i < panel.n; ++i) {
+      T* const c = p.c + (row + i) * p.c_row;
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        const auto sum = hn::LoadU(one, sums + j * width + i);
+        hn::StoreU(p.store == Store::overwrite ? hn::Mul(scale, sum)
+                                               : hn::MulAdd(scale, sum, hn::LoadU(one, c + j)),
+                   one, c + j);
+      }
+    }
+  }
+}
+
+template <class T>
+bool is_flipped(const MatrixProduct<T>& p) {
+  constexpr std::int64_t kLeast = 32;  // rows and steps of k that pay for the detour
+  return p.a_row == 1 && p.b_column == 1 && p.n <= lanes_of<T>() && p.m >= kLeast && p.k >= kLeast;
+}
+
 template <class T>
 HWY_INLINE void slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
-  p.m == 1 ? row_slice(p, scratch_of<T>(pool)) : tile_slice(p, pool);
+  if (p.m == 1) return row_slice(p, scratch_of<T>(pool));
+  is_flipped(p) ? flipped_slice(p) : tile_slice(p, pool);
 }
 
 template <class T>
