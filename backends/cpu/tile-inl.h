@@ -42,8 +42,8 @@ constexpr std::int64_t kTransposedDepth = kTileDepth;
 #else
 constexpr std::int64_t kTransposedDepth = 256;
 #endif
-// Steps of k that a tile prefetches ahead where the hardware does not: rows that lie apart. Such an
-// address may be one behind the matrix, which is never read.
+// Steps of k that a tile prefetches ahead where the hardware does not: rows that lie apart. Nothing
+// is read by it, so the address may lie behind the matrix.
 constexpr std::int64_t kPrefetchSteps = 24;
 // Elements of a dot product between two additions in f64.
 constexpr std::int64_t kDotDepth = 4096;
