@@ -108,9 +108,12 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns, T* HWY_R
   const auto last = hn::FirstN(d, static_cast<std::size_t>(part));
   T* const c = p.c;
   const std::int64_t c_row = p.c_row;
-  HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) hwy::Prefetch(c + i * c_row + (v + 1) * lanes - 1);
+  // Too late to help in a short product that only writes.
+  if (p.store == Store::add || p.k >= 64) {
+    HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+      HWY_UNROLL(16)
+      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(c + i * c_row + (v + 1) * lanes - 1);
+    }
   }
   // As many sums at a time as the multiply-adds take to finish.
   constexpr int kSums = std::max(1, 8 / (kRows * kVectors));
@@ -146,8 +149,10 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns, T* HWY_R
         sums[s][i][v] = hn::MulAdd(left, right[v], sums[s][i][v]);
       }
     }
-    hwy::Prefetch(a[0] + kPrefetchSteps * a_column);
-    hwy::Prefetch(a[kPointers - 1] + kPrefetchSteps * a_column);
+    if constexpr (hn::MaxLanes(d) == hn::MaxLanes(hn::ScalableTag<T>())) {  // else loads limit it
+      hwy::Prefetch(a[0] + kPrefetchSteps * a_column);
+      hwy::Prefetch(a[kPointers - 1] + kPrefetchSteps * a_column);
+    }
     HWY_UNROLL(16) for (int i = 0; i < kPointers; ++i) a[i] += a_column;
     b += b_row;
   };
