@@ -37,6 +37,7 @@ Trainer::Impl::Impl(Sequential m, Loss l, std::shared_ptr<const Optimizer> o, Tr
                 std::string("found no ") + (loss ? "optimizer" : "loss") + ", expected one");
   }
   parameters = model.parameters();
+  ids = model.ids();
   start.parameters = initialize(parameters, options.seed);
 }
 
@@ -126,7 +127,7 @@ CpuFunction Trainer::Impl::function(Program program) const {
 }
 
 void Trainer::Impl::check_data(const Dataset& data) const {
-  if (!is_float(data.inputs.dtype())) expect_ids(data.inputs, model.ids());
+  expect_ids(data.inputs, ids);
   if (compiled->classes > 0) expect_below(data.targets, compiled->classes, "label");
 }
 
@@ -202,7 +203,7 @@ double Trainer::step(const Dataset& batch) {
 
 Tensor Trainer::predict(const Tensor& inputs) {
   Impl& self = *impl_;
-  expect_ids(inputs, self.model.ids());
+  expect_ids(inputs, self.ids);
   if (!self.predictor) {
     self.predictor = self.function(self.prediction_program(inputs));
   }

@@ -74,7 +74,7 @@ void Trainer::save(const std::string& path) {
   checkpoint.count = self.count();
   checkpoint.seed = self.options.seed;
   checkpoint.layers = self.model.description();
-  checkpoint.ids = self.model.ids();
+  checkpoint.ids = self.ids;
   checkpoint.fit = self.fit;
   if (self.prediction) {
     checkpoint.program = print(*self.prediction);

@@ -21,7 +21,8 @@ struct Trainer::Impl {
   std::shared_ptr<const Optimizer> optimizer;
   TrainerOptions options;
   std::shared_ptr<cpu::ThreadPool> pool;
-  std::vector<Parameter> parameters;
+  std::vector<Parameter> parameters;  // of the model
+  std::optional<std::int64_t> ids;    // of the model, Layer::ids()
   FitState fit;
   std::atomic<bool> stop_asked = false;
 

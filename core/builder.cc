@@ -33,27 +33,17 @@ void check_name(std::string_view what, const std::string& name) {
 
 // An entry's role and name.
 template <class Entry>
-bool is_new(UsedNames& names, std::span<const Entry> entries, const Entry& entry) {
+bool is_new(HashIndex& names, std::span<const Entry> entries, const Entry& entry) {
   const std::uint64_t hash =
       hash_mix(std::hash<std::string_view>()(entry.name), static_cast<std::uint64_t>(entry.role));
-  return names.insert(hash, std::ssize(entries), [&](std::int64_t other) {
+  const auto is_same = [&](std::int64_t other) {
     const Entry& used = entries[static_cast<std::size_t>(other)];
     return used.role == entry.role && used.name == entry.name;
-  });
+  };
+  return names.find_or_insert(hash, std::ssize(entries), is_same) < 0;
 }
 
 }  // namespace
-
-void UsedNames::grow() {
-  std::vector<Slot> old(std::max<std::size_t>(16, 2 * slots_.size()));
-  old.swap(slots_);
-  for (const Slot& slot : old) {
-    if (slot.index < 0) continue;
-    std::size_t at = slot.hash & (slots_.size() - 1);
-    while (slots_[at].index >= 0) at = (at + 1) & (slots_.size() - 1);
-    slots_[at] = slot;
-  }
-}
 
 Builder::Builder(std::string name) {
   check_name("program", name);
@@ -117,7 +107,7 @@ ValueId Builder::copy(const Program& source, std::int64_t node, std::span<const 
 void Builder::keep(std::span<const KeptInput> inputs, const std::vector<bool>& nodes) {
   INTERNAL_CHECK(nodes.size() == nodes_.size());
   std::vector<Input> old = std::exchange(data_.inputs, {});
-  input_names_ = {};
+  input_names_ = HashIndex();
   std::vector<std::optional<ValueId>> input_places(old.size());
   std::vector<ValueId> node_places(nodes.size(), ValueId::node(0));
   for (const KeptInput& kept : inputs) {
@@ -191,8 +181,8 @@ Program Builder::finish() {
   data->nodes = std::make_shared<const std::vector<Node>>(std::exchange(nodes_, {}));
   data_ = {};
   data_.name = data->name;
-  input_names_ = {};
-  output_names_ = {};
+  input_names_ = HashIndex();
+  output_names_ = HashIndex();
   return Program(std::move(data));
 }
 

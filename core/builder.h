@@ -9,36 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/hash_index.h"
 #include "core/inference.h"
 #include "core/program.h"
 
 namespace mulgrad {
-
-// The names given so far, for telling whether one is new: a table of their hashes that grows by
-// doubling, as a program may have as many captures as nodes.
-class UsedNames {
- public:
-  // Is there none of this hash that `is_same` takes for the name? Then it is number `index`.
-  bool insert(std::uint64_t hash, std::int64_t index, const auto& is_same) {
-    if (2 * (count_ + 1) > slots_.size()) grow();
-    std::size_t at = hash & (slots_.size() - 1);
-    for (; slots_[at].index >= 0; at = (at + 1) & (slots_.size() - 1)) {
-      if (slots_[at].hash == hash && is_same(slots_[at].index)) return false;
-    }
-    slots_[at] = {hash, index};
-    ++count_;
-    return true;
-  }
-
- private:
-  struct Slot {
-    std::uint64_t hash = 0;
-    std::int64_t index = -1;
-  };
-  void grow();
-  std::vector<Slot> slots_;
-  std::size_t count_ = 0;
-};
 
 class Builder {
  public:
@@ -95,8 +70,8 @@ class Builder {
   std::vector<Node> nodes_;
   std::vector<OperandType> types_;  // of the node that is being made: kept for its memory
   Origin origin_ = kNoOrigin;
-  UsedNames input_names_;
-  UsedNames output_names_;
+  HashIndex input_names_;
+  HashIndex output_names_;
 };
 
 }  // namespace mulgrad

@@ -40,7 +40,6 @@ class ShortList {
 };
 
 // Many lists, one behind the other in one piece of memory.
-
 template <class T>
 class Lists {
  public:

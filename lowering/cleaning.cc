@@ -1,7 +1,6 @@
 #include "lowering/cleaning.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <optional>
 #include <span>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "core/custom.h"
+#include "core/hash_index.h"
 #include "core/rewrite/rewriter.h"
 
 namespace mulgrad {
@@ -50,33 +50,20 @@ std::vector<Replacement> find_common(const Program& program) {
     if (operand.is_literal() || operand.value().is_input()) return operand;
     return first[static_cast<std::size_t>(operand.value().index())];
   };
-  // The first nodes by their hashes, each in the next free slot: one table without an allocation
-  // per node.
-  struct Slot {
-    std::uint64_t hash = 0;
-    std::int64_t node = -1;
-  };
-  std::vector<Slot> slots(std::bit_ceil(2 * nodes.size() + 1));
+  HashIndex index(nodes.size());
   std::vector<Replacement> replacements;
   for (std::int64_t i = 0; i < std::ssize(nodes); ++i) {
     const Node& node = nodes[static_cast<std::size_t>(i)];
     std::uint64_t hash = hash_op(node.op);
     for (const Operand& operand : node.operands) hash = hash_operand(hash, resolved(operand));
-    const auto is_same = [&](const Slot& slot) {
-      if (slot.hash != hash) return false;
-      const Node& other = nodes[static_cast<std::size_t>(slot.node)];
+    const auto is_same = [&](std::int64_t number) {
+      const Node& other = nodes[static_cast<std::size_t>(number)];
       return std::ranges::equal(other.operands, node.operands, {}, resolved, resolved) &&
              other.op == node.op;
     };
-    std::size_t at = hash & (slots.size() - 1);
-    while (slots[at].node >= 0 && !is_same(slots[at])) at = (at + 1) & (slots.size() - 1);
-    if (slots[at].node < 0) {
-      slots[at] = {hash, i};
-      first.push_back(ValueId::node(i));
-    } else {
-      first.push_back(ValueId::node(slots[at].node));
-      replacements.push_back(alias(i, first.back()));
-    }
+    const std::int64_t known = index.find_or_insert(hash, i, is_same);
+    first.push_back(ValueId::node(known < 0 ? i : known));
+    if (known >= 0) replacements.push_back(alias(i, first.back()));
   }
   return replacements;
 }

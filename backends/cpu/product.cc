@@ -146,7 +146,7 @@ class Product {
     product.b = reinterpret_cast<const T*>(operands[1]);
     product.c = reinterpret_cast<T*>(results[0]);
     if (scaled_) product.scale *= *reinterpret_cast<const T*>(operands[2]);
-    if (tile_ != nullptr) return tile_(product, product.n, nullptr);
+    if (tile_ != nullptr) return tile_(product, nullptr);
     if (parts_.count == 1) return batches_ == 1 ? run_one(product) : run_part(product, 0);
     const std::pair call(this,
                          &product);  // one reference, for which std::function allocates nothing

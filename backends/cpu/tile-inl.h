@@ -97,14 +97,14 @@ HWY_INLINE void store_first(D d, V v, M mask, std::int64_t count, T* to) {
 // free while multiply-adds are the bottleneck.
 enum class Copy : std::uint8_t { no, yes };
 
-// One tile of the result: `columns` of its up to kVectors vectors of tag D.
+// One tile: a product of kRows rows, whose columns fill up to kVectors vectors of tag D.
 template <class D, int kRows, int kVectors, Last kLast, Copy kCopy, class T>
-HWY_NOINLINE void tile(const MatrixProduct<T>& p, std::int64_t columns, T* HWY_RESTRICT copy) {
+HWY_NOINLINE void tile(const MatrixProduct<T>& p, T* HWY_RESTRICT copy) {
   const D d;
   using V = hn::Vec<D>;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   constexpr int kWhole = kLast == Last::whole ? kVectors : kVectors - 1;
-  const std::int64_t part = columns - (kVectors - 1) * lanes;
+  const std::int64_t part = p.n - (kVectors - 1) * lanes;
   const auto last = hn::FirstN(d, static_cast<std::size_t>(part));
   T* const c = p.c;
   const std::int64_t c_row = p.c_row;
@@ -250,8 +250,7 @@ HWY_INLINE void transpose_square(D d, F load, std::int64_t width, T* to) {
 // as a whole: columns that lie a power of two apart push each other out. The last squares may go
 // beyond k, where nothing is read.
 template <class T>
-void pack_transposed(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t width,
-                     T* HWY_RESTRICT to) {
+void pack_transposed(const MatrixProduct<T>& p, std::int64_t width, T* HWY_RESTRICT to) {
   constexpr std::int64_t kSquare = 16 / sizeof(T);
   constexpr std::int64_t kLine = 64 / sizeof(T);
   static_assert(kTileDepth % kSquare == 0);
@@ -259,7 +258,7 @@ void pack_transposed(const MatrixProduct<T>& p, std::int64_t columns, std::int64
   for (std::int64_t begin = 0; begin < p.k; begin += kLine) {
     const std::int64_t end = std::min(p.k, begin + kLine);
     std::int64_t column = 0;
-    for (; column + kSquare <= columns; column += kSquare) {
+    for (; column + kSquare <= p.n; column += kSquare) {
       const T* from = p.b + column * p.b_column;
       std::int64_t row = begin;
       for (; row + kSquare <= end; row += kSquare) {
@@ -275,7 +274,7 @@ void pack_transposed(const MatrixProduct<T>& p, std::int64_t columns, std::int64
         transpose_square(d, load, width, to + row * width + column);
       }
     }
-    for (; column < columns; ++column) {
+    for (; column < p.n; ++column) {
       for (std::int64_t row = begin; row < end; ++row) {
         to[row * width + column] = p.b[row + column * p.b_column];
       }
@@ -287,29 +286,28 @@ void pack_transposed(const MatrixProduct<T>& p, std::int64_t columns, std::int64
 // Columns of the right side, contiguous or not, as rows of `width` elements, the ones behind the
 // columns left as they are.
 template <class T>
-void pack_panel(const MatrixProduct<T>& p, std::int64_t columns, std::int64_t width,
-                T* HWY_RESTRICT to) {
+void pack_panel(const MatrixProduct<T>& p, std::int64_t width, T* HWY_RESTRICT to) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = lanes_of<T>();
   if (p.b_column == 1) {
-    const std::int64_t whole = columns / lanes * lanes;
-    const auto last = hn::FirstN(d, static_cast<std::size_t>(columns - whole));
+    const std::int64_t whole = p.n / lanes * lanes;
+    const auto last = hn::FirstN(d, static_cast<std::size_t>(p.n - whole));
     for (std::int64_t row = 0; row < p.k; ++row, to += width) {
       const T* from = p.b + row * p.b_row;
       for (std::int64_t column = 0; column < whole; column += lanes) {
         hn::StoreU(hn::LoadU(d, from + column), d, to + column);
       }
-      if (whole < columns) {
-        store_first(d, load_masked(last, d, from + whole), last, columns - whole, to + whole);
+      if (whole < p.n) {
+        store_first(d, load_masked(last, d, from + whole), last, p.n - whole, to + whole);
       }
     }
     return;
   }
 #if HWY_TARGET != HWY_SCALAR
-  if (p.b_row == 1) return pack_transposed(p, columns, width, to);
+  if (p.b_row == 1) return pack_transposed(p, width, to);
 #endif
   for (std::int64_t row = 0; row < p.k; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
+    for (std::int64_t column = 0; column < p.n; ++column) {
       to[row * width + column] = p.b[row * p.b_row + column * p.b_column];
     }
   }
@@ -352,9 +350,8 @@ using TileFunctions = std::array<TileFunction<T>, kTileRows>;
 // Rows by tiles of about equal height. With `copying`, the first one reads the right side where it
 // lies and copies it, the others read the copy.
 template <class T>
-HWY_INLINE void tile_panel(MatrixProduct<T> panel, std::int64_t columns,
-                           const TileFunctions<T>& functions, const TileFunctions<T>* copying,
-                           T* copy, ColumnsAhead<T> ahead) {
+HWY_INLINE void tile_panel(MatrixProduct<T> panel, const TileFunctions<T>& functions,
+                           const TileFunctions<T>* copying, T* copy, ColumnsAhead<T> ahead) {
   std::int64_t blocks = (panel.m + kTileRows - 1) / kTileRows;
   const std::int64_t low = panel.m / blocks;
   std::int64_t higher = panel.m - low * blocks;
@@ -364,12 +361,12 @@ HWY_INLINE void tile_panel(MatrixProduct<T> panel, std::int64_t columns,
     const std::int64_t height = low + (higher > 0 ? 1 : 0);
     const auto at = static_cast<std::size_t>(height - 1);
     if (copying != nullptr) {
-      (*copying)[at](panel, columns, copy);
+      (*copying)[at](panel, copy);
       copying = nullptr;
       panel.b = copy;
       panel.b_row = kTileVectors * lanes_of<T>();
     } else {
-      functions[at](panel, columns, nullptr);
+      functions[at](panel, nullptr);
     }
     panel.a += height * panel.a_row;
     panel.c += height * panel.c_row;
@@ -407,17 +404,17 @@ void row_slice(const MatrixProduct<T>& p, T* scratch) {
   const std::int64_t lanes = lanes_of<T>();
   MatrixProduct<T> panel = p;
   for (std::int64_t column = 0; column < p.n; column += kRowVectors * lanes) {
-    const std::int64_t columns = std::min(p.n - column, kRowVectors * lanes);
-    const std::int64_t vectors = (columns + lanes - 1) / lanes;
+    panel.n = std::min(p.n - column, kRowVectors * lanes);
+    const std::int64_t vectors = (panel.n + lanes - 1) / lanes;
     panel.b = p.b + column * p.b_column;
     panel.b_row = p.b_row;
     panel.c = p.c + column;
     if (p.b_column != 1) {
-      pack_panel(panel, columns, vectors * lanes, scratch);
+      pack_panel(panel, vectors * lanes, scratch);
       panel.b = scratch;
       panel.b_row = vectors * lanes;
     }
-    kRow[static_cast<std::size_t>(vectors - 1)](panel, columns, nullptr);
+    kRow[static_cast<std::size_t>(vectors - 1)](panel, nullptr);
   }
 }
 
@@ -444,13 +441,13 @@ std::int64_t tile_depth(const MatrixProduct<T>& p) {
 // A small tile whose right side lies in columns.
 constexpr std::int64_t kTransposedElements = 1024;
 template <class T>
-void transposed_tile(const MatrixProduct<T>& p, std::int64_t columns, T*) {
+void transposed_tile(const MatrixProduct<T>& p, T*) {
   HWY_ALIGN T panel[kTransposedElements];
   MatrixProduct<T> one = p;
-  one.b_row = columns > lanes_of<T>() ? kTileVectors * lanes_of<T>() : lanes_of<T>();
-  pack_panel(p, columns, one.b_row, panel);
+  one.b_row = p.n > lanes_of<T>() ? kTileVectors * lanes_of<T>() : lanes_of<T>();
+  pack_panel(p, one.b_row, panel);
   one.b = panel;
-  functions_for<T>(columns)[static_cast<std::size_t>(p.m - 1)](one, columns, nullptr);
+  functions_for<T>(p.n)[static_cast<std::size_t>(p.m - 1)](one, nullptr);
 }
 
 template <class T>
@@ -473,15 +470,15 @@ void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
   T* const scratch = packs ? scratch_of<T>(pool) : nullptr;
   MatrixProduct<T> panel = p;
   for (std::int64_t column = 0; column < p.n;) {
-    const std::int64_t columns = panel_columns<T>(p.n - column);
+    panel.n = panel_columns<T>(p.n - column);
     panel.b = p.b + column * p.b_column;
     panel.b_row = p.b_row;
     panel.c = p.c + column;
-    column += columns;
-    const bool copies = packs && p.b_column == 1 && columns == kTileVectors * lanes;
+    column += panel.n;
+    const bool copies = packs && p.b_column == 1 && panel.n == kTileVectors * lanes;
     if (packs && !copies) {
-      const std::int64_t stride = columns > lanes ? kTileVectors * lanes : lanes;
-      pack_panel(panel, columns, stride, scratch);
+      const std::int64_t stride = panel.n > lanes ? kTileVectors * lanes : lanes;
+      pack_panel(panel, stride, scratch);
       panel.b = scratch;
       panel.b_row = stride;
     }
@@ -489,8 +486,7 @@ void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
     if (p.b_column != 1 && column < p.n) {
       ahead = {p.b + column * p.b_column, p.b_column, p.k, panel_columns<T>(p.n - column)};
     }
-    tile_panel(panel, columns, functions_for<T>(columns), copies ? &kCopying : nullptr, scratch,
-               ahead);
+    tile_panel(panel, functions_for<T>(panel.n), copies ? &kCopying : nullptr, scratch, ahead);
   }
 }
 
@@ -507,7 +503,7 @@ void flipped_slice(const MatrixProduct<T>& p) {
   for (std::int64_t row = 0; row < p.m; row += width) {
     panel.n = std::min(p.m - row, width);
     panel.b = p.a + row;
-    tile_panel<T>(panel, panel.n, functions_for<T>(panel.n), nullptr, nullptr, {});
+    tile_panel<T>(panel, functions_for<T>(panel.n), nullptr, nullptr, {});
     for (std::int64_t i = 0; i < panel.n; ++i) {
       T* const c = p.c + (row + i) * p.c_row;
       for (std::int64_t j = 0; j < p.n; ++j) {

@@ -17,7 +17,7 @@ void tile_product(const MatrixProduct<double>& product, const ThreadPool& pool);
 // where it takes more; `columns` is n, `copy` is nullptr. A product of a few elements takes less
 // time than finding its tile.
 template <class T>
-using TileFunction = void (*)(const MatrixProduct<T>& product, std::int64_t columns, T* copy);
+using TileFunction = void (*)(const MatrixProduct<T>& product, T* copy);
 TileFunction<float> single_tile(const MatrixProduct<float>& shape);
 TileFunction<double> single_tile(const MatrixProduct<double>& shape);
 
