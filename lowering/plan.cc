@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -129,26 +130,40 @@ std::size_t place_one_by_one(std::span<ArenaBlock* const> order) {
   return end;
 }
 
-// The largest first; then again, some times, with the block that ended last at the front, until all
-// need little more than `least`. Leaves the best placement and returns its end.
+void move_element(std::vector<ArenaBlock*>& order, std::ptrdiff_t from, std::ptrdiff_t to) {
+  const auto begin = order.begin();
+  if (from < to) {
+    std::rotate(begin + from, begin + from + 1, begin + to + 1);
+  } else {
+    std::rotate(begin + to, begin + from, begin + from + 1);
+  }
+}
+
+// The largest first; then a block at a time is moved to another place in that order, and back where
+// that makes the end higher, until all need little more than `least`. Leaves the best placement and
+// returns its end. The moves are the same in every run.
 std::size_t place_by_size(std::vector<ArenaBlock>& blocks, std::size_t least) {
   constexpr std::size_t kMostWork = 1 << 22;
   std::vector<ArenaBlock> trial = blocks;
   std::vector<ArenaBlock*> order;
   for (ArenaBlock& block : trial) order.push_back(&block);
   std::ranges::stable_sort(order, std::greater<>(), [](const ArenaBlock* b) { return b->bytes; });
-  std::size_t best = std::numeric_limits<std::size_t>::max();
+  std::size_t best = place_one_by_one(order);
+  blocks = trial;
+  std::minstd_rand random;
+  const auto any = [&] { return static_cast<std::ptrdiff_t>(random() % order.size()); };
   for (std::size_t work = 0; best > least + least / 64 && work < kMostWork;
        work += blocks.size() * blocks.size()) {
+    const std::ptrdiff_t from = any();
+    const std::ptrdiff_t to = any();
+    move_element(order, from, to);
     const std::size_t end = place_one_by_one(order);
-    if (end < best) {
-      best = end;
-      blocks = trial;
+    if (end > best) {
+      move_element(order, to, from);
+      continue;
     }
-    const auto top = std::ranges::max_element(
-        order, {}, [](const ArenaBlock* b) { return b->offset + b->bytes; });
-    if (top == order.begin()) break;
-    std::rotate(order.begin(), top, top + 1);
+    best = end;
+    blocks = trial;
   }
   return best;
 }
