@@ -39,49 +39,6 @@ std::optional<Space> unify(const Space& a, const Space& b) {
   return space;
 }
 
-// How a value of shape `from` repeats in a result of shape `to`: as `broadcast` says, or, without
-// one, as operands of elementwise ops do.
-std::optional<EdgeKind> repetition(const Shape& from, const BroadcastInDim* broadcast,
-                                   const Shape& to, Space& space) {
-  if (broadcast == nullptr && from == to) return EdgeKind::same;
-  Axes dims(at(from.rank()));
-  std::iota(dims.begin(), dims.end(), 0);
-  if (broadcast != nullptr) dims = broadcast->dims;
-  if (from.elements() == to.elements()) {
-    if (!std::ranges::is_sorted(dims)) return std::nullopt;
-    return EdgeKind::same;
-  }
-  std::vector<bool> kept(at(to.rank()));
-  std::int64_t last = -1;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (from[static_cast<std::int64_t>(i)] == Dim(1)) continue;
-    if (dims[i] < last) return std::nullopt;
-    last = dims[i];
-    kept[at(dims[i])] = true;
-  }
-  if (last < 0) return EdgeKind::scalar;
-  // Of the axes of the result that are longer than 1, the value has the first ones or the last.
-  std::int64_t count = 1;
-  bool kept_first = true;
-  bool kept_last = true;
-  bool seen_kept = false;
-  bool seen_repeated = false;
-  for (std::int64_t i = 0; i < to.rank(); ++i) {
-    if (to[i] == Dim(1)) continue;
-    if (kept[at(i)]) {
-      count *= to[i].size();
-      kept_first = kept_first && !seen_repeated;
-      seen_kept = true;
-    } else {
-      kept_last = kept_last && !seen_kept;
-      seen_repeated = true;
-    }
-  }
-  if (kept_first && restrict_columns(space, space.elements / count)) return EdgeKind::column;
-  if (kept_last && restrict_columns(space, count)) return EdgeKind::row;
-  return std::nullopt;
-}
-
 class Grouper {
  public:
   Grouper(const Program& program, const std::vector<NodeRole>& roles)
@@ -521,6 +478,47 @@ class Grouper {
 };
 
 }  // namespace
+
+std::optional<EdgeKind> repetition(const Shape& from, const BroadcastInDim* broadcast,
+                                   const Shape& to, Space& space) {
+  if (broadcast == nullptr && from == to) return EdgeKind::same;
+  Axes dims(at(from.rank()));
+  std::iota(dims.begin(), dims.end(), 0);
+  if (broadcast != nullptr) dims = broadcast->dims;
+  if (from.elements() == to.elements()) {
+    if (!std::ranges::is_sorted(dims)) return std::nullopt;
+    return EdgeKind::same;
+  }
+  std::vector<bool> kept(at(to.rank()));
+  std::int64_t last = -1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (from[static_cast<std::int64_t>(i)] == Dim(1)) continue;
+    if (dims[i] < last) return std::nullopt;
+    last = dims[i];
+    kept[at(dims[i])] = true;
+  }
+  if (last < 0) return EdgeKind::scalar;
+  // Of the axes of the result that are longer than 1, the value has the first ones or the last.
+  std::int64_t count = 1;
+  bool kept_first = true;
+  bool kept_last = true;
+  bool seen_kept = false;
+  bool seen_repeated = false;
+  for (std::int64_t i = 0; i < to.rank(); ++i) {
+    if (to[i] == Dim(1)) continue;
+    if (kept[at(i)]) {
+      count *= to[i].size();
+      kept_first = kept_first && !seen_repeated;
+      seen_kept = true;
+    } else {
+      kept_last = kept_last && !seen_kept;
+      seen_repeated = true;
+    }
+  }
+  if (kept_first && restrict_columns(space, space.elements / count)) return EdgeKind::column;
+  if (kept_last && restrict_columns(space, count)) return EdgeKind::row;
+  return std::nullopt;
+}
 
 ValueId behind_reshapes(const Program& program, ValueId value) {
   while (value.is_node()) {

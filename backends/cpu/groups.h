@@ -24,6 +24,12 @@ struct Space {
   std::int64_t columns = 0;
 };
 
+// How a value of shape `from` repeats in a result of shape `to`: as `broadcast` says, or, without
+// one, as operands of elementwise ops do. Restricts the columns of `space` to what this asks for;
+// none where they are others or the value repeats in another way.
+std::optional<EdgeKind> repetition(const Shape& from, const BroadcastInDim* broadcast,
+                                   const Shape& to, Space& space);
+
 struct GroupMember {
   std::int64_t node;
   Extent from;        // of the operands that are EdgeKind::same

@@ -29,13 +29,15 @@ struct Unit {
   std::int32_t waits_for = 0;  // how many others
 };
 
-// A product with what it absorbs: movements of its result and the update of a parameter.
+// A product with what it absorbs: movements of its result and the update of a parameter, or an
+// epilogue.
 struct PlannedProduct {
   LaidOutProduct form;
   std::int64_t node;                         // the dot_general
   std::int64_t result;                       // the node whose value it makes
   std::optional<ValueId> factor = {};        // rank 0: what its update is multiplied by
   std::optional<std::int64_t> changes = {};  // the input that it adds to
+  std::vector<ValueId> epilogue = {};        // its operands
 };
 
 class Planner {
@@ -116,8 +118,74 @@ class Planner {
     if (dtype != op->dtype || (dtype != DType::f32 && dtype != DType::f64)) return;
     if (find_update(index) || find_moved(index)) return;
     if (const auto form = lay_out(program_, dot, row_major(dot.type.shape.sizes()))) {
-      add_product({*form, index, index});
+      PlannedProduct product{*form, index, index};
+      find_bias(product);
+      find_relu(product);
+      find_gate(product);
+      add_product(std::move(product));
     }
+  }
+
+  // The only reader of a product, behind reshapes, or -1. What it makes is not committed.
+  std::int64_t reader_of(const PlannedProduct& product) {
+    std::int64_t next = only_reader(product.result);
+    while (next >= 0 && std::holds_alternative<Reshape>(node(next).op)) next = only_reader(next);
+    return next >= 0 && roles_[at(next)].committed ? -1 : next;
+  }
+
+  // Takes an addition of the same row to every row of the product's result.
+  void find_bias(PlannedProduct& product) {
+    const std::int64_t next = reader_of(product);
+    if (next < 0 || !std::holds_alternative<Add>(node(next).op)) return;
+    const Shape& shape = node(next).type.shape;
+    for (const Operand& operand : node(next).operands) {
+      if (operand.is_literal() || behind(operand.value()) == ValueId::node(product.result))
+        continue;
+      Space space{shape.elements().size(), product.form.spec.n};
+      const auto kind = repetition(program_.type(operand.value()).shape, nullptr, shape, space);
+      if (kind != EdgeKind::row && !(kind == EdgeKind::same && product.form.spec.m == 1)) return;
+      product.form.spec.bias = true;
+      product.epilogue.push_back(behind(operand.value()));
+      return absorb(next, product);
+    }
+  }
+
+  // Takes the maximum of the product's result and 0.
+  void find_relu(PlannedProduct& product) {
+    const std::int64_t next = reader_of(product);
+    if (next < 0 || !std::holds_alternative<Maximum>(node(next).op)) return;
+    if (!is_zero(node(next).operands[1])) return;
+    product.form.spec.relu = true;
+    absorb(next, product);
+  }
+
+  // Takes select(x > 0, the product's result, 0), which is the derivative of max(x, 0).
+  void find_gate(PlannedProduct& product) {
+    const std::int64_t next = reader_of(product);
+    if (next < 0 || !std::holds_alternative<Select>(node(next).op)) return;
+    const std::vector<Operand>& operands = node(next).operands;
+    if (operands[1].is_literal() || !is_zero(operands[2]) || !operands[0].value().is_node()) return;
+    const std::int64_t open = operands[0].value().index();
+    const auto* compare = std::get_if<Compare>(&node(open).op);
+    if (compare == nullptr || compare->direction != Comparison::GT) return;
+    const Operand& x = node(open).operands[0];
+    if (x.is_literal() || !is_zero(node(open).operands[1]) ||
+        program_.type(x.value()) != node(next).type) {
+      return;
+    }
+    if (uses_.count(ValueId::node(open)) == 1) roles_[at(open)].excluded = true;
+    product.form.spec.gate = true;
+    product.epilogue.push_back(behind(x.value()));
+    absorb(next, product);
+  }
+
+  void absorb(std::int64_t index, PlannedProduct& product) {
+    roles_[at(index)].excluded = true;
+    product.result = index;
+  }
+
+  static bool is_zero(const Operand& operand) {
+    return operand.is_literal() && operand.literal() == Literal::zero(operand.literal().dtype);
   }
 
   void add_product(PlannedProduct product) {
@@ -278,6 +346,7 @@ class Planner {
         reads_.append(behind(planned.form.lhs));
         reads_.append(behind(planned.form.rhs));
         if (planned.factor) reads_.append(*planned.factor);
+        for (const ValueId read : planned.epilogue) reads_.append(read);
       } else {
         unit_of_[at(i)] = add_unit({Unit::Kind::node, i, i});
         for (const Operand& operand : node(i).operands) {
@@ -473,8 +542,10 @@ class Planner {
                     product_kernel(spec, pool_),
                     {{bytes_of(node(product.result).type)}}};
     if (product.factor) call.operands.push_back(buffer(*product.factor));
+    for (const ValueId read : product.epilogue) call.operands.push_back(buffer(read));
     if (product.changes) call.results[0].changes = inputs_[at(*product.changes)];
-    call.flops = 2 * spec.m * spec.n * spec.k;
+    const std::int64_t epilogue = (spec.bias ? 1 : 0) + (spec.relu ? 1 : 0) + (spec.gate ? 1 : 0);
+    call.flops = (2 * spec.k + epilogue) * spec.m * spec.n;
     for (const std::int64_t size : spec.batch) call.flops *= size;
     buffers_[at(product.result)] = builder_.call(std::move(call))[0];
   }

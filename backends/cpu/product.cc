@@ -131,7 +131,10 @@ class Product {
                nullptr,
                spec.result.row_stride,
                static_cast<T>(spec.scale),
-               spec.write == ProductWrite::overwrite ? Store::overwrite : Store::add},
+               spec.write == ProductWrite::overwrite ? Store::overwrite : Store::add,
+               {nullptr, spec.relu, nullptr}},
+        bias_(spec.bias),
+        gate_(spec.gate),
         batch_(spec.batch),
         batch_strides_{spec.lhs.batch_strides, spec.rhs.batch_strides, spec.result.batch_strides},
         batches_(count(spec.batch)),
@@ -146,6 +149,8 @@ class Product {
     product.b = reinterpret_cast<const T*>(operands[1]);
     product.c = reinterpret_cast<T*>(results[0]);
     if (scaled_) product.scale *= *reinterpret_cast<const T*>(operands[2]);
+    if (bias_) product.epilogue.bias = reinterpret_cast<const T*>(operands[2]);
+    if (gate_) product.epilogue.gate = reinterpret_cast<const T*>(operands.back());
     if (tile_ != nullptr) return tile_(product, nullptr);
     if (parts_.count == 1) return batches_ == 1 ? run_one(product) : run_part(product, 0);
     const std::pair call(this,
@@ -168,28 +173,40 @@ class Product {
         one.a += at * batch_strides_[0][axis];
         one.b += at * batch_strides_[1][axis];
         one.c += at * batch_strides_[2][axis];
+        if (gate_) one.epilogue.gate += at * batch_strides_[2][axis];
       }
       run_one(one);
     }
   }
 
   MatrixProduct<T> cut(const MatrixProduct<T>& all, std::int64_t part) const {
+    if (parts_.cut == Cut::columns) {
+      const Range columns = part_range(all.n, parts_.count, part, kPartColumns);
+      return columns_of(all, columns.begin, columns.end - columns.begin);
+    }
     MatrixProduct<T> one = all;
     if (parts_.cut == Cut::rows) {
       const Range rows = part_range(all.m, parts_.count, part, 1);
       one.m = rows.end - rows.begin;
-      one.a += rows.begin * all.a_row;
-      one.c += rows.begin * all.c_row;
-    } else if (parts_.cut == Cut::columns) {
-      const Range columns = part_range(all.n, parts_.count, part, kPartColumns);
-      one.n = columns.end - columns.begin;
-      one.b += columns.begin * all.b_column;
-      one.c += columns.begin;
+      skip_rows(one, rows.begin);
     }
     return one;
   }
 
+  // Tiles have the epilogue while they hold the result in registers.
   void run_one(const MatrixProduct<T>& p) const {
+    if (route_ == Route::tile) return tile_product(p, *pool_);
+    MatrixProduct<T> plain = p;
+    plain.epilogue = {};
+    run_plain(plain);
+    if (p.epilogue.bias == nullptr && !p.epilogue.relu && p.epilogue.gate == nullptr) return;
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      T* const row = p.c + i * p.c_row;
+      for (std::int64_t j = 0; j < p.n; ++j) row[j] = finished(p, i, j, row[j]);
+    }
+  }
+
+  void run_plain(const MatrixProduct<T>& p) const {
     switch (route_) {
       case Route::nothing:
         return;
@@ -220,6 +237,7 @@ class Product {
   Parts parts_;
   bool scaled_;
   MatrixProduct<T> shape_;
+  bool bias_, gate_;
   std::vector<std::int64_t> batch_;
   std::array<std::vector<std::int64_t>, 3> batch_strides_;
   std::int64_t batches_;
@@ -231,6 +249,7 @@ class Product {
 
 Kernel product_kernel(const ProductSpec& spec, std::shared_ptr<ThreadPool> pool) {
   INTERNAL_CHECK(spec.dtype == DType::f32 || spec.dtype == DType::f64);
+  INTERNAL_CHECK(spec.write == ProductWrite::overwrite || !(spec.bias || spec.relu || spec.gate));
   for (const MatrixLayout* layout : {&spec.lhs, &spec.rhs, &spec.result}) {
     INTERNAL_CHECK(layout->batch_strides.size() == spec.batch.size());
   }
@@ -261,6 +280,11 @@ std::string product_name(const ProductSpec& spec) {
   if (!spec.batch.empty()) name += std::to_string(count(spec.batch)) + "x";
   name += std::to_string(spec.m) + "x" + std::to_string(spec.n) + "x" + std::to_string(spec.k);
   if (spec.write != ProductWrite::overwrite) name += " +=";
+  std::string epilogue;
+  if (spec.bias) epilogue += " add";
+  if (spec.relu) epilogue += " maximum";
+  if (spec.gate) epilogue += " select";
+  if (!epilogue.empty()) name += " (" + epilogue.substr(1) + ")";
   return name;
 }
 

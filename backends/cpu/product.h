@@ -37,14 +37,19 @@ struct ProductSpec {
   MatrixLayout result;  // [m,n], column_stride 1
   ProductWrite write = ProductWrite::overwrite;
   double scale = 1;
+  // The epilogue, for overwrite: in this order,
+  bool bias = false;  // to every row an operand [n] is added,
+  bool relu = false;  // the maximum with 0 is taken, NaN staying NaN,
+  bool gate = false;  // 0 is taken where an operand, which lies as the result does, is not above 0.
 };
 
-// Operands: lhs, rhs and, for add_scaled, s; result 0 is the product. Any size may be 0. Throws
-// invalid_argument naming the size where a dimension or stride does not fit BLAS's integers.
+// Operands: lhs, rhs, and each if it is asked for: s of add_scaled, bias, gate. Result 0 is the
+// product. Any size may be 0. Throws invalid_argument naming the size where a dimension or stride
+// does not fit BLAS's integers.
 Kernel product_kernel(const ProductSpec& spec, std::shared_ptr<ThreadPool> pool);
 
 // For the printed plan: "gemm_f32 128x10x784", "tile_f32 ...", "gemv_f32 ...", "ger_f32 ...", with
-// "4x" before the sizes of a batch and "+=" behind what adds.
+// "4x" before the sizes of a batch, "+=" behind what adds, "(add maximum select)" for the epilogue.
 std::string product_name(const ProductSpec& spec);
 
 }  // namespace mulgrad::cpu

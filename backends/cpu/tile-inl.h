@@ -1,9 +1,9 @@
 // The routines of tile.h for one vector instruction set; read once for each by the .cc files.
-#if defined(MULGRAD_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef MULGRAD_TILE_INL_H
-#undef MULGRAD_TILE_INL_H
+#if defined(MULGRAD_BACKENDS_CPU_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef MULGRAD_BACKENDS_CPU_TILE_INL_H
+#undef MULGRAD_BACKENDS_CPU_TILE_INL_H
 #else
-#define MULGRAD_TILE_INL_H
+#define MULGRAD_BACKENDS_CPU_TILE_INL_H
 #endif
 
 #include <hwy/cache_control.h>
@@ -14,9 +14,12 @@
 #include <cstddef>
 #include <utility>
 
+#include "backends/cpu/dots-inl.h"
 #include "backends/cpu/matrix_product.h"
+#include "backends/cpu/pack-inl.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/tile.h"
+#include "backends/cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mulgrad::cpu::HWY_NAMESPACE {
@@ -45,53 +48,9 @@ constexpr std::int64_t kTransposedDepth = 256;
 // Steps of k that a tile prefetches ahead where the hardware does not: rows that lie apart. Nothing
 // is read by it, so the address may lie behind the matrix.
 constexpr std::int64_t kPrefetchSteps = 24;
-// Elements of a dot product between two additions in f64.
-constexpr std::int64_t kDotDepth = 4096;
-
-template <class T>
-std::int64_t lanes_of() {
-  return static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-}
-
-// Masks are of first lanes. Highway's masked loads and stores touch no memory behind those on x86
-// alone.
-template <class M, class D, class T>
-HWY_INLINE hn::Vec<D> load_masked(M mask, D d, const T* from) {
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3)
-  return hn::MaskedLoad(mask, d, from);
-#else
-  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
-  std::copy_n(from, hn::CountTrue(d, mask), lanes);
-  return hn::Load(d, lanes);
-#endif
-}
-template <class V, class M, class D, class T>
-HWY_INLINE void store_masked(V v, M mask, D d, T* to) {
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3)
-  hn::BlendedStore(v, mask, d, to);
-#else
-  HWY_ALIGN T lanes[hn::MaxLanes(d)];
-  hn::Store(v, d, lanes);
-  std::copy_n(lanes, hn::CountTrue(d, mask), to);
-#endif
-}
 
 // The last vector of a row: all of it, or its first lanes alone.
 enum class Last : std::uint8_t { whole, part };
-
-// Masked stores of AVX2 are microcode on some CPUs.
-template <class D, class V, class M, class T>
-HWY_INLINE void store_first(D d, V v, M mask, std::int64_t count, T* to) {
-#if HWY_TARGET == HWY_AVX3
-  static_cast<void>(count);
-  hn::BlendedStore(v, mask, d, to);
-#else
-  static_cast<void>(mask);
-  HWY_ALIGN T lanes[hn::MaxLanes(d)];
-  hn::Store(v, d, lanes);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = lanes[i];
-#endif
-}
 
 // Whether a tile also copies its vectors of the right side, for the tiles below it: the copy is
 // free while multiply-adds are the bottleneck.
@@ -193,6 +152,34 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, T* HWY_RESTRICT copy) {
       }
     }
   }
+  const Epilogue<T>& epilogue = p.epilogue;
+  if (epilogue.bias != nullptr) {
+    HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+      const V bias = v < kWhole ? hn::LoadU(d, epilogue.bias + v * lanes)
+                                : load_masked(last, d, epilogue.bias + v * lanes);
+      HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+        sums[0][i][v] = hn::Add(sums[0][i][v], bias);
+      }
+    }
+  }
+  if (epilogue.relu) {
+    HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        V& sum = sums[0][i][v];  // not Max, which loses NaN
+        sum = hn::IfThenZeroElse(hn::Le(sum, hn::Zero(d)), sum);
+      }
+    }
+  }
+  if (epilogue.gate != nullptr) {
+    const T* gate = epilogue.gate;
+    HWY_UNROLL(16) for (int i = 0; i < kRows; ++i, gate += c_row) {
+      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
+        const V open =
+            v < kWhole ? hn::LoadU(d, gate + v * lanes) : load_masked(last, d, gate + v * lanes);
+        sums[0][i][v] = hn::IfThenElseZero(hn::Gt(open, hn::Zero(d)), sums[0][i][v]);
+      }
+    }
+  }
   T* to = c;
   HWY_UNROLL(16) for (int i = 0; i < kRows; ++i, to += c_row) {
     HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
@@ -217,148 +204,26 @@ constexpr std::array<TileFunction<T>, kRowVectors> rows(std::integer_sequence<in
   return {&tile<hn::ScalableTag<T>, 1, kVectors + 1, Last::part, Copy::no, T>...};
 }
 
-#if HWY_TARGET != HWY_SCALAR
-// Four columns of 16 bytes of four-byte elements, or two of eight bytes, as rows of `width`
-// elements. `load(i)` is the i-th column.
-template <class D, class F, class T>
-HWY_INLINE void transpose_square(D d, F load, std::int64_t width, T* to) {
-  if constexpr (sizeof(T) == 8) {
-    const auto x0 = load(0);
-    const auto x1 = load(1);
-    hn::StoreU(hn::InterleaveLower(d, x0, x1), d, to);
-    hn::StoreU(hn::InterleaveUpper(d, x0, x1), d, to + width);
-  } else {
-    const hn::Repartition<double, D> pairs;
-    const auto x0 = load(0);
-    const auto x1 = load(1);
-    const auto x2 = load(2);
-    const auto x3 = load(3);
-    const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, x0, x1));
-    const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, x2, x3));
-    const auto up01 = hn::BitCast(pairs, hn::InterleaveUpper(d, x0, x1));
-    const auto up23 = hn::BitCast(pairs, hn::InterleaveUpper(d, x2, x3));
-    const auto store = [&](auto v, std::int64_t i)
-                           HWY_ATTR { hn::StoreU(hn::BitCast(d, v), d, to + i * width); };
-    store(hn::InterleaveLower(pairs, low01, low23), 0);
-    store(hn::InterleaveUpper(pairs, low01, low23), 1);
-    store(hn::InterleaveLower(pairs, up01, up23), 2);
-    store(hn::InterleaveUpper(pairs, up01, up23), 3);
-  }
-}
-
-// Columns that are contiguous in memory, by squares of 16 bytes. A cache line of a column is read
-// as a whole: columns that lie a power of two apart push each other out. The last squares may go
-// beyond k, where nothing is read.
-template <class T>
-void pack_transposed(const MatrixProduct<T>& p, std::int64_t width, T* HWY_RESTRICT to) {
-  constexpr std::int64_t kSquare = 16 / sizeof(T);
-  constexpr std::int64_t kLine = 64 / sizeof(T);
-  static_assert(kTileDepth % kSquare == 0);
-  const hn::FixedTag<T, kSquare> d;
-  for (std::int64_t begin = 0; begin < p.k; begin += kLine) {
-    const std::int64_t end = std::min(p.k, begin + kLine);
-    std::int64_t column = 0;
-    for (; column + kSquare <= p.n; column += kSquare) {
-      const T* from = p.b + column * p.b_column;
-      std::int64_t row = begin;
-      for (; row + kSquare <= end; row += kSquare) {
-        const auto load = [&](std::int64_t i)
-                              HWY_ATTR { return hn::LoadU(d, from + row + i * p.b_column); };
-        transpose_square(d, load, width, to + row * width + column);
-      }
-      if (row < end) {
-        const auto mask = hn::FirstN(d, static_cast<std::size_t>(end - row));
-        const auto load = [&](std::int64_t i) HWY_ATTR {
-          return load_masked(mask, d, from + row + i * p.b_column);
-        };
-        transpose_square(d, load, width, to + row * width + column);
-      }
-    }
-    for (; column < p.n; ++column) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        to[row * width + column] = p.b[row + column * p.b_column];
-      }
-    }
-  }
-}
-#endif
-
-// Columns of the right side, contiguous or not, as rows of `width` elements, the ones behind the
-// columns left as they are.
-template <class T>
-void pack_panel(const MatrixProduct<T>& p, std::int64_t width, T* HWY_RESTRICT to) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = lanes_of<T>();
-  if (p.b_column == 1) {
-    const std::int64_t whole = p.n / lanes * lanes;
-    const auto last = hn::FirstN(d, static_cast<std::size_t>(p.n - whole));
-    for (std::int64_t row = 0; row < p.k; ++row, to += width) {
-      const T* from = p.b + row * p.b_row;
-      for (std::int64_t column = 0; column < whole; column += lanes) {
-        hn::StoreU(hn::LoadU(d, from + column), d, to + column);
-      }
-      if (whole < p.n) {
-        store_first(d, load_masked(last, d, from + whole), last, p.n - whole, to + whole);
-      }
-    }
-    return;
-  }
-#if HWY_TARGET != HWY_SCALAR
-  if (p.b_row == 1) return pack_transposed(p, width, to);
-#endif
-  for (std::int64_t row = 0; row < p.k; ++row) {
-    for (std::int64_t column = 0; column < p.n; ++column) {
-      to[row * width + column] = p.b[row * p.b_row + column * p.b_column];
-    }
-  }
-}
-
-// Contiguous columns that are to be packed, brought into the cache a part at a time while the tiles
-// of the panel before them are computed.
-template <class T>
-class ColumnsAhead {
- public:
-  ColumnsAhead() = default;
-  ColumnsAhead(const T* from, std::int64_t stride, std::int64_t length, std::int64_t columns)
-      : from_(from), stride_(stride), length_(length), columns_(columns) {}
-
-  // Lines to fetch at each of `times` calls.
-  std::int64_t share(std::int64_t times) const {
-    return columns_ * ((length_ + kLine - 1) / kLine) / times + 1;
-  }
-  HWY_INLINE void fetch(std::int64_t lines) {
-    for (; lines > 0 && columns_ > 0; --lines) {
-      hwy::Prefetch(from_ + row_);
-      row_ += kLine;
-      if (row_ >= length_) {
-        row_ = 0;
-        from_ += stride_;
-        --columns_;
-      }
-    }
-  }
-
- private:
-  static constexpr std::int64_t kLine = 64 / sizeof(T);
-  const T* from_ = nullptr;
-  std::int64_t stride_ = 0, length_ = 0, columns_ = 0, row_ = 0;
-};
-
 template <class T>
 using TileFunctions = std::array<TileFunction<T>, kTileRows>;
 
-// Rows by tiles of about equal height. With `copying`, the first one reads the right side where it
-// lies and copies it, the others read the copy.
+// Calls use(height) for blocks of rows of about equal height.
+template <class F>
+HWY_INLINE void for_each_block(std::int64_t rows, F use) {
+  std::int64_t blocks = (rows + kTileRows - 1) / kTileRows;
+  const std::int64_t low = rows / blocks;
+  std::int64_t higher = rows - low * blocks;
+  for (; blocks > 0; --blocks, --higher) use(low + (higher > 0 ? 1 : 0));
+}
+
+// Rows by tiles. With `copying`, the first one reads the right side where it lies and copies it,
+// the others read the copy.
 template <class T>
 HWY_INLINE void tile_panel(MatrixProduct<T> panel, const TileFunctions<T>& functions,
                            const TileFunctions<T>* copying, T* copy, ColumnsAhead<T> ahead) {
-  std::int64_t blocks = (panel.m + kTileRows - 1) / kTileRows;
-  const std::int64_t low = panel.m / blocks;
-  std::int64_t higher = panel.m - low * blocks;
-  const std::int64_t share = ahead.share(blocks);
-  for (; blocks > 0; --blocks, --higher) {
+  const std::int64_t share = ahead.share((panel.m + kTileRows - 1) / kTileRows);
+  for_each_block(panel.m, [&](std::int64_t height) {
     ahead.fetch(share);
-    const std::int64_t height = low + (higher > 0 ? 1 : 0);
     const auto at = static_cast<std::size_t>(height - 1);
     if (copying != nullptr) {
       (*copying)[at](panel, copy);
@@ -368,9 +233,8 @@ HWY_INLINE void tile_panel(MatrixProduct<T> panel, const TileFunctions<T>& funct
     } else {
       functions[at](panel, nullptr);
     }
-    panel.a += height * panel.a_row;
-    panel.c += height * panel.c_row;
-  }
+    skip_rows(panel, height);
+  });
 }
 
 // A CPU that works on 64 bytes in two halves takes half the time for a half.
@@ -402,13 +266,9 @@ template <class T>
 void row_slice(const MatrixProduct<T>& p, T* scratch) {
   static constexpr auto kRow = rows<T>(std::make_integer_sequence<int, kRowVectors>());
   const std::int64_t lanes = lanes_of<T>();
-  MatrixProduct<T> panel = p;
   for (std::int64_t column = 0; column < p.n; column += kRowVectors * lanes) {
-    panel.n = std::min(p.n - column, kRowVectors * lanes);
+    MatrixProduct<T> panel = columns_of(p, column, std::min(p.n - column, kRowVectors * lanes));
     const std::int64_t vectors = (panel.n + lanes - 1) / lanes;
-    panel.b = p.b + column * p.b_column;
-    panel.b_row = p.b_row;
-    panel.c = p.c + column;
     if (p.b_column != 1) {
       pack_panel(panel, vectors * lanes, scratch);
       panel.b = scratch;
@@ -459,37 +319,6 @@ TileFunction<T> only_tile(const MatrixProduct<T>& p) {
   return (p.k + kSquare) * width <= kTransposedElements ? &transposed_tile<T> : nullptr;
 }
 
-// One slice of k, of several rows.
-template <class T>
-void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
-  static constexpr auto kCopying =
-      tiles<hn::ScalableTag<T>, kTileVectors, Last::whole, Copy::yes, T>(kHeights);
-  const std::int64_t lanes = lanes_of<T>();
-  // Copying pays from some rows on.
-  const bool packs = p.b_column != 1 || (p.m > 3 * kTileRows && p.n > lanes);
-  T* const scratch = packs ? scratch_of<T>(pool) : nullptr;
-  MatrixProduct<T> panel = p;
-  for (std::int64_t column = 0; column < p.n;) {
-    panel.n = panel_columns<T>(p.n - column);
-    panel.b = p.b + column * p.b_column;
-    panel.b_row = p.b_row;
-    panel.c = p.c + column;
-    column += panel.n;
-    const bool copies = packs && p.b_column == 1 && panel.n == kTileVectors * lanes;
-    if (packs && !copies) {
-      const std::int64_t stride = panel.n > lanes ? kTileVectors * lanes : lanes;
-      pack_panel(panel, stride, scratch);
-      panel.b = scratch;
-      panel.b_row = stride;
-    }
-    ColumnsAhead<T> ahead;
-    if (p.b_column != 1 && column < p.n) {
-      ahead = {p.b + column * p.b_column, p.b_column, p.k, panel_columns<T>(p.n - column)};
-    }
-    tile_panel(panel, functions_for<T>(panel.n), copies ? &kCopying : nullptr, scratch, ahead);
-  }
-}
-
 // c^T = b^T * a^T: where c has a few columns, as few rows of tiles with all lanes in use.
 template <class T>
 void flipped_slice(const MatrixProduct<T>& p) {
@@ -507,25 +336,110 @@ void flipped_slice(const MatrixProduct<T>& p) {
     for (std::int64_t i = 0; i < panel.n; ++i) {
       T* const c = p.c + (row + i) * p.c_row;
       for (std::int64_t j = 0; j < p.n; ++j) {
-        const auto sum = hn::LoadU(one, sums + j * width + i);
-        hn::StoreU(p.store == Store::overwrite ? hn::Mul(scale, sum)
-                                               : hn::MulAdd(scale, sum, hn::LoadU(one, c + j)),
-                   one, c + j);
+        auto sum = hn::LoadU(one, sums + j * width + i);
+        sum = p.store == Store::overwrite ? hn::Mul(scale, sum)
+                                          : hn::MulAdd(scale, sum, hn::LoadU(one, c + j));
+        c[j] = finished(p, row + i, j, hn::GetLane(sum));
       }
     }
   }
 }
 
+// Columns that would leave many lanes idle: by vectors along the rows or along k, as the left side
+// lies. False, and nothing done, where that does not pay.
 template <class T>
-bool is_flipped(const MatrixProduct<T>& p) {
-  constexpr std::int64_t kLeast = 32;  // rows and steps of k that pay for the detour
-  return p.a_row == 1 && p.b_column == 1 && p.n <= lanes_of<T>() && p.m >= kLeast && p.k >= kLeast;
+bool few_columns(const MatrixProduct<T>& p, const ThreadPool& pool) {
+  constexpr std::int64_t kLeastRows = 32;
+  constexpr std::int64_t kLeastFlipped = 32;  // steps of k
+  constexpr std::int64_t kDotCost = 8;        // of adding up the lanes, in multiply-adds
+  const std::int64_t lanes = lanes_of<T>();
+  const auto narrow = static_cast<std::int64_t>(hn::Lanes(NarrowTag<T>()));
+  const std::int64_t vector = p.n <= narrow ? narrow : lanes;  // lanes that a tile would use
+  if (p.m < kLeastRows || p.n >= lanes) return false;
+  if (p.a_row == 1 && p.b_column == 1 && p.k >= kLeastFlipped && 4 * p.n <= 3 * vector) {
+    flipped_slice(p);
+  } else if (p.a_column == 1 && p.n * (p.k + kDotCost * lanes) < p.k * vector) {
+    dots_slice(p, scratch_of<T>(pool));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Is the right side so small that it stays in the first-level cache as a whole?
+template <class T>
+bool is_short(const MatrixProduct<T>& p) {
+  constexpr std::int64_t kMostBytes = 24 * 1024;
+  constexpr std::int64_t kMostSteps = 32;
+  return p.k <= kMostSteps && p.n > 2 * kTileVectors * lanes_of<T>() &&
+         p.k * p.n * static_cast<std::int64_t>(sizeof(T)) <= kMostBytes;
+}
+
+// A short product into many columns: block by block of rows, so that the result is written line by
+// line.
+template <class T>
+void short_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
+  constexpr std::int64_t kNearBytes = 512 * 1024;  // a result that stays in the nearer caches
+  MatrixProduct<T> block = p;
+  if (p.b_column != 1) {
+    const std::int64_t width = kTileVectors * lanes_of<T>();
+    T* const scratch = scratch_of<T>(pool);
+    block.b = scratch;
+    block.b_row = (p.n + width - 1) / width * width;
+    block.b_column = 1;
+    pack_panel(p, block.b_row, scratch);
+  }
+  const bool is_large = p.m * p.c_row * static_cast<std::int64_t>(sizeof(T)) > kNearBytes;
+  for_each_block(p.m, [&](std::int64_t height) {
+    const auto at = static_cast<std::size_t>(height - 1);
+    for (std::int64_t column = 0; column < p.n;) {
+      const std::int64_t columns = panel_columns<T>(p.n - column);
+      if (is_large) {  // these columns of the next block
+        const T* next = block.c + height * p.c_row + column;
+        for (std::int64_t i = 0; i < height; ++i, next += p.c_row) {
+          hwy::Prefetch(next);
+          hwy::Prefetch(next + lanes_of<T>());
+        }
+      }
+      functions_for<T>(columns)[at](columns_of(block, column, columns), nullptr);
+      column += columns;
+    }
+    skip_rows(block, height);
+  });
+}
+
+// One slice of k, of several rows.
+template <class T>
+void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
+  static constexpr auto kCopying =
+      tiles<hn::ScalableTag<T>, kTileVectors, Last::whole, Copy::yes, T>(kHeights);
+  const std::int64_t lanes = lanes_of<T>();
+  // Copying pays from some rows on.
+  const bool packs = p.b_column != 1 || (p.m > 3 * kTileRows && p.n > lanes);
+  T* const scratch = packs ? scratch_of<T>(pool) : nullptr;
+  for (std::int64_t column = 0; column < p.n;) {
+    MatrixProduct<T> panel = columns_of(p, column, panel_columns<T>(p.n - column));
+    column += panel.n;
+    if (few_columns(panel, pool)) continue;
+    const bool copies = packs && p.b_column == 1 && panel.n == kTileVectors * lanes;
+    if (packs && !copies) {
+      const std::int64_t stride = panel.n > lanes ? kTileVectors * lanes : lanes;
+      pack_panel(panel, stride, scratch);
+      panel.b = scratch;
+      panel.b_row = stride;
+    }
+    ColumnsAhead<T> ahead;
+    if (p.b_column != 1 && column < p.n) {
+      ahead = {p.b + column * p.b_column, p.b_column, p.k, panel_columns<T>(p.n - column)};
+    }
+    tile_panel(panel, functions_for<T>(panel.n), copies ? &kCopying : nullptr, scratch, ahead);
+  }
 }
 
 template <class T>
 HWY_INLINE void slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
   if (p.m == 1) return row_slice(p, scratch_of<T>(pool));
-  is_flipped(p) ? flipped_slice(p) : tile_slice(p, pool);
+  is_short(p) ? short_slice(p, pool) : tile_slice(p, pool);
 }
 
 template <class T>
@@ -540,213 +454,12 @@ void by_tiles(const MatrixProduct<T>& p, const ThreadPool& pool) {
   std::int64_t slices = (p.k + depth - 1) / depth;
   for (std::int64_t left = p.k; left > 0; left -= part.k, --slices) {
     part.k = (left + slices - 1) / slices;
+    part.epilogue = slices == 1 ? p.epilogue : Epilogue<T>();
     slice(part, pool);
     part.a += part.k * p.a_column;
     part.b += part.k * p.b_row;
     part.store = Store::add;
   }
-}
-
-// The sums of the lanes of four vectors.
-template <class D, class V, class T>
-HWY_INLINE void sum_four(D d, const V* v, T* to) {
-#if HWY_TARGET != HWY_SCALAR
-  if constexpr (sizeof(T) == 4) {
-    const hn::Repartition<double, D> pairs;
-    const auto low = [&](V x, V y) HWY_ATTR { return hn::InterleaveLower(d, x, y); };
-    const auto up = [&](V x, V y) HWY_ATTR { return hn::InterleaveUpper(d, x, y); };
-    const auto sum01 = hn::BitCast(pairs, hn::Add(low(v[0], v[1]), up(v[0], v[1])));
-    const auto sum23 = hn::BitCast(pairs, hn::Add(low(v[2], v[3]), up(v[2], v[3])));
-    // Every 16 bytes now hold a part of each sum.
-    const V parts = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, sum01, sum23)),
-                            hn::BitCast(d, hn::InterleaveUpper(pairs, sum01, sum23)));
-    const hn::FixedTag<T, 4> block;
-    const auto whole = [&] HWY_ATTR {
-#if HWY_TARGET == HWY_AVX3
-      const hn::Half<D> half;
-      const hn::Half<hn::Half<D>> quarter;
-      const auto sum = hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts));
-      return hn::Add(hn::LowerHalf(quarter, sum), hn::UpperHalf(quarter, sum));
-#elif HWY_TARGET == HWY_AVX2
-      const hn::Half<D> half;
-      return hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts));
-#else
-      return parts;
-#endif
-    };
-    return hn::StoreU(whole(), block, to);
-  }
-#endif
-  for (int i = 0; i < 4; ++i) to[i] = hn::GetLane(hn::SumOfLanes(d, v[i]));
-}
-
-// kDots at a time share the loads of a.
-template <int kDots, class T>
-HWY_INLINE void dots(const MatrixProduct<T>& p, std::int64_t stride) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const std::int64_t lanes = lanes_of<T>();
-  constexpr int kSums = 8 / kDots;
-  double totals[kDots] = {};
-  for (std::int64_t start = 0; start < p.k; start += kDotDepth) {
-    const std::int64_t end = std::min(p.k, start + kDotDepth);
-    V sums[kSums][kDots];
-    HWY_UNROLL(8) for (int s = 0; s < kSums; ++s) {
-      HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) sums[s][j] = hn::Zero(d);
-    }
-    std::int64_t i = start;
-    for (; i + kSums * lanes <= end; i += kSums * lanes) {
-      HWY_UNROLL(8) for (int s = 0; s < kSums; ++s) {
-        const V x = hn::LoadU(d, p.a + i + s * lanes);
-        HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) {
-          sums[s][j] =
-              hn::MulAdd(x, hn::LoadU(d, p.b + j * p.b_column + i + s * lanes), sums[s][j]);
-        }
-      }
-    }
-    for (; i < end; i += lanes) {
-      const auto mask = hn::FirstN(d, static_cast<std::size_t>(std::min(end - i, lanes)));
-      const V x = load_masked(mask, d, p.a + i);
-      HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) {
-        sums[0][j] = hn::MulAdd(x, load_masked(mask, d, p.b + j * p.b_column + i), sums[0][j]);
-      }
-    }
-    HWY_UNROLL(8) for (int s = 1; s < kSums; ++s) {
-      HWY_UNROLL(8) for (int j = 0; j < kDots; ++j) sums[0][j] = hn::Add(sums[0][j], sums[s][j]);
-    }
-    T found[kDots];
-    if constexpr (kDots == 4) {
-      sum_four(d, sums[0], found);
-    } else {
-      for (int j = 0; j < kDots; ++j) found[j] = hn::GetLane(hn::SumOfLanes(d, sums[0][j]));
-    }
-    for (int j = 0; j < kDots; ++j) totals[j] += static_cast<double>(found[j]);
-  }
-  for (int j = 0; j < kDots; ++j) {
-    const T sum = p.scale * static_cast<T>(totals[j]);
-    T& to = p.c[j * stride];
-    to = p.store == Store::overwrite ? sum : to + sum;
-  }
-}
-
-// The same for a k of at most one vector.
-template <class T>
-HWY_INLINE void short_dots(const MatrixProduct<T>& p, std::int64_t stride) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const auto mask = hn::FirstN(d, static_cast<std::size_t>(p.k));
-  const V x = hn::Mul(hn::Set(d, p.scale), load_masked(mask, d, p.a));
-  for (std::int64_t column = 0; column < p.n; column += 4) {
-    V terms[4];
-    HWY_UNROLL(4) for (std::int64_t j = 0; j < 4; ++j) {
-      const T* b = p.b + std::min(column + j, p.n - 1) * p.b_column;
-      terms[j] = hn::Mul(x, load_masked(mask, d, b));
-    }
-    T found[4];
-    sum_four(d, terms, found);
-    const std::int64_t count = std::min<std::int64_t>(4, p.n - column);
-    for (std::int64_t j = 0; j < count; ++j) {
-      T& to = p.c[(column + j) * stride];
-      to = p.store == Store::overwrite ? found[j] : to + found[j];
-    }
-  }
-}
-
-template <class T>
-void by_dots(const MatrixProduct<T>& p, std::int64_t stride) {
-  if (p.k <= lanes_of<T>()) return short_dots(p, stride);
-  constexpr int kDots = 4;
-  MatrixProduct<T> one = p;
-  std::int64_t column = 0;
-  for (; column + kDots <= p.n; column += kDots) {
-    dots<kDots>(one, stride);
-    one.b += kDots * p.b_column;
-    one.c += kDots * stride;
-  }
-  for (; column < p.n; ++column) {
-    dots<1>(one, stride);
-    one.b += p.b_column;
-    one.c += stride;
-  }
-}
-
-// Rows of the result by kVectors whole vectors, kept in registers over all rows.
-template <int kVectors, class T>
-HWY_INLINE void outer_columns(const MatrixProduct<T>& p, std::int64_t column) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const std::int64_t lanes = lanes_of<T>();
-  const std::int64_t a_row = p.a_row, c_row = p.c_row;
-  const T* a = p.a;
-  T* c = p.c + column;
-  const V scale = hn::Set(d, p.scale);
-  V b[kVectors];
-  HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) b[v] = hn::LoadU(d, p.b + column + v * lanes);
-  if (p.store == Store::overwrite) {
-    for (std::int64_t i = 0; i < p.m; ++i, a += a_row, c += c_row) {
-      const V left = hn::Mul(scale, hn::Set(d, *a));
-      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(hn::Mul(left, b[v]), d, c + v * lanes);
-      }
-    }
-  } else {
-    for (std::int64_t i = 0; i < p.m; ++i, a += a_row, c += c_row) {
-      const V left = hn::Mul(scale, hn::Set(d, *a));
-      HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(hn::MulAdd(left, b[v], hn::LoadU(d, c + v * lanes)), d, c + v * lanes);
-      }
-    }
-  }
-}
-
-#if HWY_TARGET == HWY_AVX3
-// What is left of the rows behind `column`, less than a vector. A group of rows is read before it
-// is written: a masked load soon after a masked store of the row before waits for it.
-template <class T>
-HWY_INLINE void outer_rest(const MatrixProduct<T>& p, std::int64_t column) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  constexpr int kGroup = 16;
-  const auto mask = hn::FirstN(d, static_cast<std::size_t>(p.n - column));
-  const V b = load_masked(mask, d, p.b + column);
-  const T* a = p.a;
-  T* c = p.c + column;
-  const auto value = [&](std::int64_t i) HWY_ATTR {
-    const V left = hn::Set(d, p.scale * a[i * p.a_row]);
-    return p.store == Store::overwrite ? hn::Mul(left, b)
-                                       : hn::MulAdd(left, b, load_masked(mask, d, c + i * p.c_row));
-  };
-  std::int64_t row = 0;
-  for (; row + kGroup <= p.m; row += kGroup, a += kGroup * p.a_row, c += kGroup * p.c_row) {
-    V values[kGroup];
-    HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) values[i] = value(i);
-    HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) {
-      store_masked(values[i], mask, d, c + i * p.c_row);
-    }
-  }
-  for (; row < p.m; ++row, a += p.a_row, c += p.c_row) store_masked(value(0), mask, d, c);
-}
-#endif
-
-template <class T>
-void by_rows(const MatrixProduct<T>& p) {
-  const std::int64_t lanes = lanes_of<T>();
-  std::int64_t column = 0;
-  for (; column + 8 * lanes <= p.n; column += 8 * lanes) outer_columns<8>(p, column);
-  for (; column + lanes <= p.n; column += lanes) outer_columns<1>(p, column);
-#if HWY_TARGET == HWY_AVX3
-  if (column < p.n) outer_rest(p, column);
-#else
-  // Element by element: masked stores of AVX2 are microcode on some CPUs.
-  for (std::int64_t i = 0; column < p.n && i < p.m; ++i) {
-    const T left = p.scale * p.a[i * p.a_row];
-    for (std::int64_t j = column; j < p.n; ++j) {
-      T& to = p.c[i * p.c_row + j];
-      const T term = left * p.b[j];
-      to = p.store == Store::overwrite ? term : to + term;
-    }
-  }
-#endif
 }
 
 }  // namespace mulgrad::cpu::HWY_NAMESPACE

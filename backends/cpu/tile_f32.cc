@@ -4,6 +4,8 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/tile_f32.cc"
 #include <hwy/foreach_target.h>
 
+#include "backends/cpu/dots-inl.h"
+#include "backends/cpu/outer-inl.h"
 #include "backends/cpu/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -348,6 +348,109 @@ TEST(UpdateFold, AppliesWhereTheGradientIsReadOnceAlone) {
   }
 }
 
+// What follows a product [4,5] of x [4,3] and w [3,5], and what of it the product is to do itself.
+struct EpilogueCase {
+  std::string name;
+  std::function<Var(Var product, const NamedVars& in)> make;
+  std::string absorbed;  // as the plan prints it
+};
+
+TEST(Epilogue, AppliesToRowsZeroAndGatesAlone) {
+  const auto open = [](const NamedVars& in) { return compare(Comparison::GT, in["h"], 0); };
+  const EpilogueCase cases[] = {
+      {"bias", [](Var p, const NamedVars& in) { return p + in["row"]; }, "(add)"},
+      {"bias first", [](Var p, const NamedVars& in) { return in["row"] + p; }, "(add)"},
+      {"bias of rank 1",
+       [](Var p, const NamedVars& in) {
+         return p + broadcast_in_dim(in["vector"], {4, 5}, {1});
+       },
+       "(add)"},
+      {"bias behind a reshape",
+       [](Var p, const NamedVars& in) {
+         return reshape(p, {2, 2, 5}) + broadcast_in_dim(in["vector"], {2, 2, 5}, {2});
+       },
+       "(add)"},
+      {"relu", [](Var p, const NamedVars&) { return maximum(p, 0); }, "(maximum)"},
+      {"bias and relu", [](Var p, const NamedVars& in) { return maximum(p + in["row"], 0); },
+       "(add maximum)"},
+      {"gate", [=](Var p, const NamedVars& in) { return select(open(in), p, 0); }, "(select)"},
+      {"all",
+       [=](Var p, const NamedVars& in) { return select(open(in), maximum(p + in["row"], 0), 0); },
+       "(add maximum select)"},
+      {"bias, and what is behind it reads it twice",
+       [](Var p, const NamedVars& in) {
+         const Var biased = p + in["row"];
+         return maximum(biased, 0) * biased;
+       },
+       "(add)"},
+      {"a gate whose compare is read elsewhere too",
+       [=](Var p, const NamedVars& in) {
+         return select(open(in), p, 0) + select(open(in), in["h"], 2);
+       },
+       "(select)"},
+      {"not_applied_product_read_twice",
+       [](Var p, const NamedVars& in) { return (p + in["row"]) * p; }, ""},
+      {"not_applied_added_to_itself", [](Var p, const NamedVars&) { return p + p; }, ""},
+      {"not_applied_column", [](Var p, const NamedVars& in) { return p + in["column"]; }, ""},
+      {"not_applied_matrix", [](Var p, const NamedVars& in) { return p + in["h"]; }, ""},
+      {"not_applied_rows_of_another_length",
+       [](Var p, const NamedVars& in) {
+         return reshape(p, {5, 4}) + broadcast_in_dim(in["four"], {5, 4}, {1});
+       },
+       ""},
+      {"not_applied_subtracted", [](Var p, const NamedVars& in) { return p - in["row"]; }, ""},
+      {"not_applied_maximum_with_another_number",
+       [](Var p, const NamedVars&) { return maximum(p, 1); }, ""},
+      {"not_applied_minimum", [](Var p, const NamedVars&) { return minimum(p, 0); }, ""},
+      {"not_applied_another_comparison",
+       [](Var p, const NamedVars& in) { return select(compare(Comparison::GE, in["h"], 0), p, 0); },
+       ""},
+      {"not_applied_compared_with_another_number",
+       [](Var p, const NamedVars& in) { return select(compare(Comparison::GT, in["h"], 1), p, 0); },
+       ""},
+      {"not_applied_another_number_where_closed",
+       [=](Var p, const NamedVars& in) { return select(open(in), p, 1); }, ""},
+      {"not_applied_the_other_way_round",
+       [=](Var p, const NamedVars& in) { return select(open(in), 0, p); }, ""},
+      {"not_applied_gate_of_another_dtype",
+       [](Var p, const NamedVars& in) {
+         return select(compare(Comparison::GT, in["whole"], 0), p, 0);
+       },
+       ""},
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const EpilogueCase& one : cases) {
+    SCOPED_TRACE(one.name);
+    Builder builder;
+    std::vector<NamedVar> vars;
+    const std::pair<std::string, Type> declared[] = {
+        {"x", {DType::f32, {4, 3}}},      {"w", {DType::f32, {3, 5}}},
+        {"row", {DType::f32, {1, 5}}},    {"vector", {DType::f32, {5}}},
+        {"column", {DType::f32, {4, 1}}}, {"four", {DType::f32, {4}}},
+        {"h", {DType::f32, {4, 5}}},      {"whole", {DType::i32, {4, 5}}}};
+    for (const auto& [name, type] : declared) {
+      vars.push_back({name, Var(builder, builder.input(name, type))});
+    }
+    const NamedVars in(std::move(vars), Category::invalid_argument);
+    builder.output("y", one.make(matmul(in["x"], in["w"]), in).id());
+    const Program program = builder.finish();
+    CpuProgram compiled(program, {.threads = 1});
+    const std::string text = compiled.plan().print();
+    const std::string product = "4x5x3" + (one.absorbed.empty() ? "" : " " + one.absorbed) + " (in";
+    EXPECT_THAT(text, ::testing::HasSubstr(product));
+    std::vector<Tensor> inputs = inputs_of(program, 9);
+    EXPECT_TRUE(near(compiled.run(inputs)[0], interpret(program, inputs)[0], {0, 1e-6})) << text;
+    const std::span<float> h = inputs[6].data<float>();
+    for (const float value : {nan, inf, -inf, -0.0F}) {
+      inputs[0].data<float>()[0] = value;
+      inputs[2].data<float>()[1] = value;
+      h[0] = h[7] = value;
+      EXPECT_TRUE(near(compiled.run(inputs)[0], interpret(program, inputs)[0], {0, 1e-6})) << text;
+    }
+  }
+}
+
 // Biases change behind the loop that sums up their gradient, also where it runs in many parts.
 TEST(Steps, PlainUpdates_AgreeWithTheInterpreter) {
   const std::vector<std::int64_t> networks[] = {

@@ -82,23 +82,30 @@ struct Operands {
       : batches(spec.batch.empty() ? 1 : spec.batch[0]),
         a(spec.lhs, spec.m, spec.k, batches),
         b(spec.rhs, spec.k, spec.n, batches),
-        c(spec.result, spec.m, spec.n, batches) {
+        c(spec.result, spec.m, spec.n, batches),
+        bias({{}, spec.n, 1}, 1, spec.n, 1),
+        gate(spec.result, spec.m, spec.n, batches) {
     a.fill(1);
     b.fill(2);
     if (spec.write != ProductWrite::overwrite) c.fill(3);
+    bias.fill(4);
+    gate.fill(5);
   }
 
   void run(const ProductSpec& spec, int threads) {
     const T s = static_cast<T>(kScalar);
-    const std::byte* operands[] = {a.bytes(), b.bytes(), reinterpret_cast<const std::byte*>(&s)};
+    std::vector<const std::byte*> operands{a.bytes(), b.bytes()};
+    if (spec.write == ProductWrite::add_scaled) {
+      operands.push_back(reinterpret_cast<const std::byte*>(&s));
+    }
+    if (spec.bias) operands.push_back(bias.bytes());
+    if (spec.gate) operands.push_back(gate.bytes());
     std::byte* results[] = {c.bytes()};
-    const std::size_t count = spec.write == ProductWrite::add_scaled ? 3 : 2;
-    const Kernel kernel = product_kernel(spec, pool(threads));
-    kernel(results, std::span(operands, count));
+    product_kernel(spec, pool(threads))(results, operands);
   }
 
   std::int64_t batches;
-  Matrices<T> a, b, c;
+  Matrices<T> a, b, c, bias, gate;
 };
 
 // For results without padding, in which NaN would equal nothing.
@@ -113,7 +120,7 @@ std::vector<T> run(const ProductSpec& spec, int threads) {
 template <class T>
 std::vector<T> check(const ProductSpec& spec, int threads) {
   Operands<T> values(spec);
-  auto& [batches, a, b, c] = values;
+  auto& [batches, a, b, c, bias, gate] = values;
   Matrices<T> before = c;
   values.run(spec, threads);
   const double scale = spec.scale * (spec.write == ProductWrite::add_scaled ? kScalar : 1);
@@ -128,6 +135,12 @@ std::vector<T> check(const ProductSpec& spec, int threads) {
           sum += term;
           size += std::abs(term);
         }
+        if (spec.bias) {
+          sum += bias.at(0, 0, j);
+          size += std::abs(bias.at(0, 0, j));
+        }
+        if (spec.relu) sum = std::max(sum, 0.0);
+        if (spec.gate && gate.at(batch, i, j) <= 0) sum = 0;
         const double error = std::abs(c.at(batch, i, j) - sum);
         if (std::isnan(error)) return ADD_FAILURE() << "NaN at " << i << ", " << j, c.data();
         worst = std::max(worst, size == 0 ? error : error / size);
@@ -149,13 +162,13 @@ struct Sizes {
 // Every form, every write, with and without a batch, in both dtypes, at sizes for every routine and
 // height of tile; NaN lies wherever a product may not look.
 TEST(Product, AllFormsOfManySizes_AgreeWithAPlainLoop) {
-  const Sizes table[] = {{0, 3, 2},    {3, 0, 2},   {3, 4, 0},    {1, 1, 0},    {1, 1, 1},
-                         {1, 7, 5},    {7, 1, 5},   {1, 40, 33},  {40, 1, 33},  {4, 8, 2},
-                         {4, 2, 8},    {5, 9, 1},   {33, 17, 1},  {1, 1, 300},  {13, 10, 9},
-                         {32, 10, 6},  {29, 33, 9}, {45, 65, 7},  {50, 100, 3}, {2, 3, 129},
-                         {3, 130, 20}, {6, 35, 9},  {3, 4, 1030}, {1, 150, 20}, {9, 140, 1},
-                         {1, 5, 300},  {1, 6, 11},  {1, 1, 4200}, {44, 52, 30}, {60, 84, 10},
-                         {71, 7, 33},  {50, 13, 40}};
+  const Sizes table[] = {
+      {0, 3, 2},    {3, 0, 2},    {3, 4, 0},    {1, 1, 0},     {1, 1, 1},    {1, 7, 5},
+      {7, 1, 5},    {1, 40, 33},  {40, 1, 33},  {4, 8, 2},     {4, 2, 8},    {5, 9, 1},
+      {33, 17, 1},  {1, 1, 300},  {13, 10, 9},  {32, 10, 6},   {29, 33, 9},  {45, 65, 7},
+      {50, 100, 3}, {2, 3, 129},  {3, 130, 20}, {6, 35, 9},    {3, 4, 1030}, {1, 150, 20},
+      {9, 140, 1},  {1, 5, 300},  {1, 6, 11},   {1, 1, 4200},  {44, 52, 30}, {60, 84, 10},
+      {71, 7, 33},  {50, 13, 40}, {40, 5, 300}, {33, 18, 260}, {35, 35, 40}, {300, 460, 2}};
   bool is_best = true;
   testing::with_each_instruction_set([&] {
     for (const Sizes& size : table) {
@@ -180,6 +193,10 @@ TEST(Product, AllFormsOfManySizes_AgreeWithAPlainLoop) {
             SCOPED_TRACE(product_name(spec) + " lhs " + std::to_string(static_cast<int>(lhs)) +
                          " rhs " + std::to_string(static_cast<int>(rhs)));
             check<float>(spec, 1);
+            if (write == ProductWrite::overwrite) {
+              spec.bias = spec.relu = spec.gate = true;
+              check<float>(spec, 1);
+            }
             spec.dtype = DType::f64;
             check<double>(spec, 1);
             if (::testing::Test::HasFailure()) return;
@@ -216,6 +233,7 @@ TEST(Product, PartsOnOneTwoAndThreeThreads_GiveEqualBits) {
     spec.rhs = layout_of(rhs, size.k, size.n, batches);
     spec.result = layout_of(Form::plain, size.m, size.n, batches);
     spec.write = write;
+    spec.bias = spec.relu = spec.gate = write == ProductWrite::overwrite;
     SCOPED_TRACE(product_name(spec));
     const bool is_huge = size.m * size.n * size.k > 100'000'000;
     const std::vector<float> one = is_huge ? run<float>(spec, 1) : check<float>(spec, 1);
@@ -260,6 +278,71 @@ TEST(Product, HeadsAsSlicesOfOneTensor_AgreeWithAPlainLoop) {
       }
     }
   }
+}
+
+// What is not finite, zeros of both signs, subnormal and largest numbers, through the epilogue of
+// every routine: the result is exact.
+TEST(Product, Epilogue_TreatsNaNZerosAndExtremesAsTheOpsDo) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float tiny = std::numeric_limits<float>::denorm_min();
+  constexpr float most = std::numeric_limits<float>::max();
+  constexpr float values[] = {nan, inf, -inf, 0.0F, -0.0F, tiny, -tiny, most, -most, 1.0F, -1.0F};
+  constexpr std::int64_t kinds = std::ssize(values);
+  const auto value = [&](std::int64_t i) { return values[static_cast<std::size_t>(i % kinds)]; };
+  struct Case {
+    Sizes size;
+    Form lhs;
+  };
+  testing::with_each_instruction_set([&] {
+    for (const auto& [size, lhs] :
+         {Case{{20, 33, 3}, Form::plain}, Case{{40, 11, 300}, Form::plain},
+          Case{{40, 5, 300}, Form::plain}, Case{{40, 6, 40}, Form::transposed},
+          Case{{20, 110, 3}, Form::plain}, Case{{1, 33, 5}, Form::plain},
+          Case{{33, 1, 5}, Form::plain}, Case{{5, 33, 1}, Form::plain},
+          Case{{5, 33, 0}, Form::plain}, Case{{600, 700, 1000}, Form::plain}}) {
+      const auto& [m, n, k] = size;
+      for (int parts = 0; parts < 8; ++parts) {
+        if (m == 600 && parts != 7) continue;  // by BLAS
+        ProductSpec spec;
+        spec.m = m;
+        spec.n = n;
+        spec.k = k;
+        spec.lhs = layout_of(lhs, m, k, 0);
+        spec.rhs = layout_of(Form::plain, k, n, 0);
+        spec.result = layout_of(Form::plain, m, n, 0);
+        spec.bias = (parts & 1) != 0;
+        spec.relu = (parts & 2) != 0;
+        spec.gate = (parts & 4) != 0;
+        SCOPED_TRACE(product_name(spec));
+        Operands<float> operands(spec);
+        auto& [batches, a, b, c, bias, gate] = operands;
+        // Every sum is one of the values times 1, and zeros.
+        for (std::int64_t p = 0; p < k; ++p) {
+          for (std::int64_t i = 0; i < m; ++i) a.at(0, i, p) = p == 0 ? 1.0F : 0.0F;
+          for (std::int64_t j = 0; j < n; ++j) b.at(0, p, j) = p == 0 ? value(j) : 0.0F;
+        }
+        for (std::int64_t j = 0; j < n; ++j) bias.at(0, 0, j) = value(j / kinds + 2);
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < n; ++j) gate.at(0, i, j) = value(i + j);
+        }
+        operands.run(spec, 1);
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < n; ++j) {
+            float want = k == 0 ? 0.0F : value(j);
+            if (spec.bias) want += bias.at(0, 0, j);
+            if (spec.relu && !std::isnan(want)) want = std::max(want, 0.0F);
+            if (spec.gate && !(gate.at(0, i, j) > 0)) want = 0;
+            const float got = c.at(0, i, j);
+            const bool is_equal = std::isnan(want) ? std::isnan(got) : got == want;
+            ASSERT_TRUE(is_equal) << i << ", " << j << ": " << got << ", expected " << want;
+            const bool made_zero = spec.relu || (spec.gate && !(gate.at(0, i, j) > 0));
+            ASSERT_FALSE(made_zero && got == 0 && std::signbit(got)) << i << ", " << j;
+          }
+        }
+      }
+    }
+  });
 }
 
 // Sums by a product with ones, as a dot product and as a row times columns.
@@ -326,6 +409,12 @@ TEST(Product, Name_TellsTheRoutineSizesAndWhatAdds) {
   EXPECT_EQ(name({1, 128, 784}, {}, ProductWrite::overwrite), "gemv_f32 1x128x784");
   EXPECT_EQ(name({64, 64, 32}, {12, 4}, ProductWrite::add), "tile_f32 48x64x64x32 +=");
   EXPECT_EQ(name({1000, 1000, 1000}, {}, ProductWrite::overwrite), "gemm_f32 1000x1000x1000");
+  ProductSpec spec;
+  spec.m = spec.n = spec.k = 8;
+  spec.bias = spec.relu = spec.gate = true;
+  EXPECT_EQ(product_name(spec), "tile_f32 8x8x8 (add maximum select)");
+  spec.bias = spec.relu = false;
+  EXPECT_EQ(product_name(spec), "tile_f32 8x8x8 (select)");
 }
 
 }  // namespace
