@@ -176,6 +176,7 @@ class Planner {
       const auto [dtype, extent] = loop_.inputs[i];
       inputs_.push_back({place(memory(Place::In::inputs, i, dtype, extent)), dtype, extent});
     }
+    at_once_ = is_at_once();
     read_.resize(steps);
     for (const FusedStep& step : loop_.steps) {
       for (const FusedArgument& argument : step.arguments) {
@@ -391,7 +392,7 @@ class Planner {
            function(Tail::exact));
       return {result, step.dtype, Extent::column, Stage::on_block};
     }
-    if (x.stage == Stage::on_block && is_one_block() && !has_input_of_size(step)) {
+    if (x.stage == Stage::on_block && at_once_) {
       const std::uint16_t result = new_register(step.dtype, step.extent, false);
       const bool rows_away = step.extent == Extent::row;
       const BlockFunction function = reduction_function(
@@ -423,19 +424,22 @@ class Planner {
     return finished;
   }
 
-  // Whether the space surely is one block, and has elements.
-  bool is_one_block() const {
-    const std::int64_t elements = loop_.rows * loop_.columns;
-    return elements > 0 && elements <= kLeastElements;
-  }
-  // Whether there is an input that the step's result may lie over while it is still read.
-  bool has_input_of_size(const FusedStep& step) const {
-    const std::int64_t bytes = byte_size(step.dtype) * elements(step.extent);
-    return std::ranges::any_of(inputs_, [&](const Value& input) {
-      return input.extent == Extent::full &&
-             byte_size(input.dtype) * elements(Extent::full) == bytes;
+  // Whether reductions to rows and numbers need no accumulators: the space surely is one block, and
+  // has elements, and no result of theirs may lie over a full input, which is still read then. For
+  // all or none of them: where one has an accumulator, what it is read by comes behind the loop.
+  bool is_at_once() const {
+    const std::int64_t all = loop_.rows * loop_.columns;
+    if (all <= 0 || all > kLeastElements) return false;
+    return std::ranges::none_of(loop_.steps, [&](const FusedStep& step) {
+      const bool is_small = step.extent == Extent::row || step.extent == Extent::scalar;
+      return reduce_of(step) != nullptr && is_small &&
+             std::ranges::any_of(inputs_, [&](const Value& input) {
+               return input.extent == Extent::full &&
+                      bytes_of(input) == byte_size(step.dtype) * elements(step.extent);
+             });
     });
   }
+  std::int64_t bytes_of(const Value& x) const { return byte_size(x.dtype) * elements(x.extent); }
 
   std::int64_t elements(Extent extent) const {
     return (extent == Extent::row || extent == Extent::scalar ? 1 : loop_.rows) *
@@ -467,20 +471,21 @@ class Planner {
       finish(x.extent == Extent::row ? program_.after_rows : program_.at_end, x, place(to));
       return;
     }
-    // The result may lie over an input that has as many bytes a row, so it is written at once only
-    // where no later call reads such an input.
+    // The result may lie over an input that has as many bytes, so it is written at once only where
+    // no later call reads such an input.
+    const auto reads_such_input = [&](const BlockCall& call) {
+      return std::ranges::any_of(call.places, [&](std::uint16_t i) {
+        const Place& operand = program_.places[i];
+        if (operand.in != Place::In::inputs) return false;
+        return bytes_of(inputs_[operand.index]) == bytes_of(x);
+      });
+    };
     std::vector<BlockCall>& calls = program_.on_block;
     Place& now = program_.places[x.place];
     const auto made =
         std::ranges::find(calls, x.place, [](const BlockCall& c) { return c.places[0]; });
-    const bool is_read_later =
-        now.in != Place::In::registers || made == calls.end() ||
-        std::any_of(made + 1, calls.end(), [&](const BlockCall& call) {
-          return std::ranges::any_of(call.places, [&](std::uint16_t i) {
-            const Place& operand = program_.places[i];
-            return operand.in == Place::In::inputs && operand.row_bytes == to.row_bytes;
-          });
-        });
+    const bool is_read_later = now.in != Place::In::registers || made == calls.end() ||
+                               std::any_of(made + 1, calls.end(), reads_such_input);
     if (is_read_later) {
       call(calls, function_of({OpKind::StopGradient, {}, x.dtype, x.dtype}), x.extent, place(to),
            std::span(&x, 1));
@@ -648,6 +653,7 @@ class Planner {
   std::vector<Value> inputs_;
   std::vector<Value> values_;  // of the steps
   std::vector<bool> read_;     // by step: whether a later step reads it
+  bool at_once_ = false;       // as is_at_once()
   bool whole_rows_ = false;    // whether a block must hold whole rows
   std::vector<Register> registers_;
   std::map<std::pair<std::uint16_t, Extent>, Value> spreads_;

@@ -535,6 +535,42 @@ TEST(FusedLoop, ResultsOverInputs_AreAsElsewhere) {
   }
 }
 
+// A row or a number over an input of its extent that is read after the result is known: in the
+// loop, or behind it.
+TEST(FusedLoop, SmallResultsOverInputs_AreAsElsewhere) {
+  for (const auto& [rows, columns] : kSpaces) {
+    std::vector<FusedLoop> loops;
+    for (const Extent extent : {Extent::scalar, Extent::row}) {
+      Maker m(rows, columns);
+      const auto small = m.input(extent), x = m.input(Extent::full);
+      m.result(m.step(kSum, {x}, extent));
+      m.result(m.step(Add{}, {x, small}));
+      loops.push_back(m.loop);
+    }
+    Maker m(rows, columns);
+    const auto small = m.input(Extent::scalar), x = m.input(Extent::full);
+    const auto row = m.input(Extent::row);
+    m.result(m.step(kSum, {x}, Extent::scalar));
+    const auto total = m.step(kSum, {row}, Extent::scalar);
+    m.result(m.step(Subtract{}, {small, total}, Extent::scalar));
+    loops.push_back(m.loop);
+    for (const FusedLoop& loop : loops) {
+      const std::vector<Tensor> inputs = inputs_for(loop, Numbers::ordinary);
+      const Kernel kernel = fused_kernel(loop);
+      const std::vector<Tensor> wanted = run(kernel, loop, inputs);
+      std::vector<Tensor> memory = inputs;
+      Tensor other(DType::f32,
+                   sizes_of(loop, loop.steps[static_cast<std::size_t>(loop.results[1])].extent));
+      std::vector<const std::byte*> from;
+      for (const Tensor& input : memory) from.push_back(input.bytes().data());
+      std::byte* to[] = {memory[0].bytes().data(), other.bytes().data()};
+      kernel(to, from);
+      EXPECT_EQ(memory[0], wanted[0]) << fused_name(loop);
+      EXPECT_EQ(other, wanted[1]) << fused_name(loop);
+    }
+  }
+}
+
 TEST(FusedKernels, EqualLoops_ShareAKernel) {
   FusedKernels kernels;
   const FusedLoop loop = momentum(4, 3, Form::plain);
