@@ -75,6 +75,7 @@ class Grouper {
     std::int64_t last = 0;
     bool before = false;
     bool committed = false;
+    bool alone = false;
     std::int32_t merged_into = -1;
   };
 
@@ -179,6 +180,7 @@ class Grouper {
       });
     }
     for (const Edge& edge : found->edges) result_.edges_of.append(edge);
+    if (roles_[at(index)].alone) return start(*found);
     for (const std::int32_t group : groups) {
       if (!join(*found, group)) continue;
       for (const std::int32_t other : groups) {
@@ -205,6 +207,7 @@ class Grouper {
     to.first = std::min(to.first, member.node);
     to.before = to.before || roles_[at(member.node)].before;
     to.committed = to.committed || roles_[at(member.node)].committed;
+    to.alone = to.alone || roles_[at(member.node)].alone;
     result_.group_of[at(member.node)] = group;
     for (const Edge& edge : candidate.edges) note_read(to, group, edge);
   }
@@ -273,7 +276,7 @@ class Grouper {
 
   bool join(const Candidate& c, std::int32_t group) {
     Building& to = groups_[at(group)];
-    if (to.members.size() >= kMaxMembers) return false;
+    if (to.members.size() >= kMaxMembers || to.alone) return false;
     const NodeRole& role = roles_[at(c.node)];
     if ((to.before || role.before) && (to.committed || role.committed)) return false;
     for (const Edge& edge : c.edges) {
@@ -341,7 +344,7 @@ class Grouper {
     if (group == other) return true;
     Building& a = groups_[at(group)];
     Building& b = groups_[at(other)];
-    if (a.members.size() + b.members.size() > kMaxMembers) return false;
+    if (a.members.size() + b.members.size() > kMaxMembers || a.alone || b.alone) return false;
     if ((a.before || b.before) && (a.committed || b.committed)) return false;
     // The space of both, and what becomes of the full extents of each.
     Space space;
@@ -424,7 +427,8 @@ class Grouper {
   }
 
   // Whether `index` waits for the group `target`, other than as a part of the group `through`;
-  // also true where the search is given up.
+  // also true where the search is given up. Does not follow what comes before all of `target`,
+  // though that may read from a group which waits for it with a later member.
   bool reaches(std::int64_t index, std::int32_t target, std::int32_t through) {
     ++search_;
     visited_.resize(std::max(visited_.size(), groups_.size()));

@@ -48,6 +48,7 @@ struct NodeRole {
   bool before = false;      // the loss waits for it
   bool committed = false;   // is written over a parameter or state
   bool may_follow = false;  // may run behind the loop of the sum that it reads
+  bool alone = false;       // is in a group of its own
 };
 
 struct Grouping {
@@ -62,8 +63,9 @@ ValueId behind_reshapes(const Program& program, ValueId value);
 // The extent that an edge asks for, of a member.
 Extent required_extent(const GroupMember& member, EdgeKind kind);
 
-// Groups never wait for each other in a circle, and no group holds both a node of `before` and a
-// committed one. Linear in the nodes.
+// No group holds both a node of `before` and a committed one. Linear in the nodes, for which it
+// does not search all paths: groups may wait for each other in a circle, though they hardly ever
+// do. Then the caller is to ask again, with the nodes of such groups alone.
 Grouping group_nodes(const Program& program, const std::vector<NodeRole>& roles);
 
 }  // namespace mulgrad::cpu

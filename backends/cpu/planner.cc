@@ -54,13 +54,13 @@ class Planner {
     const std::size_t nodes = program_.nodes().size();
     roles_.resize(nodes);
     product_of_.assign(nodes, -1);
-    unit_of_.assign(nodes, -1);
     buffers_.resize(nodes);
     mark_roles();
     for (std::int64_t i = 0; i < std::ssize(program_.nodes()); ++i) find_product(i);
-    grouping_ = group_nodes(program_, roles_);
-    make_units();
-    order_units();
+    do {
+      grouping_ = group_nodes(program_, roles_);
+      make_units();
+    } while (!order_units());
     emit();
     return builder_.finish();
   }
@@ -126,11 +126,14 @@ class Planner {
     }
   }
 
-  // The only reader of a product, behind reshapes, or -1. What it makes is not committed.
+  // The only reader of a product, behind reshapes, that may become part of it, or -1: it makes as
+  // many elements, which are not committed.
   std::int64_t reader_of(const PlannedProduct& product) {
     std::int64_t next = only_reader(product.result);
     while (next >= 0 && std::holds_alternative<Reshape>(node(next).op)) next = only_reader(next);
-    return next >= 0 && roles_[at(next)].committed ? -1 : next;
+    if (next < 0 || roles_[at(next)].committed) return -1;
+    const Dim elements = node(product.result).type.shape.elements();
+    return node(next).type.shape.elements() == elements ? next : -1;
   }
 
   // Takes an addition of the same row to every row of the product's result.
@@ -139,11 +142,12 @@ class Planner {
     if (next < 0 || !std::holds_alternative<Add>(node(next).op)) return;
     const Shape& shape = node(next).type.shape;
     for (const Operand& operand : node(next).operands) {
-      if (operand.is_literal() || behind(operand.value()) == ValueId::node(product.result))
-        continue;
+      if (operand.is_literal()) return;
+      if (behind(operand.value()) == ValueId::node(product.result)) continue;
       Space space{shape.elements().size(), product.form.spec.n};
       const auto kind = repetition(program_.type(operand.value()).shape, nullptr, shape, space);
-      if (kind != EdgeKind::row && !(kind == EdgeKind::same && product.form.spec.m == 1)) return;
+      const bool is_only_row = kind == EdgeKind::same && space.elements == space.columns;
+      if (kind != EdgeKind::row && !is_only_row) return;
       product.form.spec.bias = true;
       product.epilogue.push_back(behind(operand.value()));
       return absorb(next, product);
@@ -164,7 +168,7 @@ class Planner {
     const std::int64_t next = reader_of(product);
     if (next < 0 || !std::holds_alternative<Select>(node(next).op)) return;
     const std::vector<Operand>& operands = node(next).operands;
-    if (operands[1].is_literal() || !is_zero(operands[2]) || !operands[0].value().is_node()) return;
+    if (operands[0].is_literal() || !operands[0].value().is_node() || !is_zero(operands[2])) return;
     const std::int64_t open = operands[0].value().index();
     const auto* compare = std::get_if<Compare>(&node(open).op);
     if (compare == nullptr || compare->direction != Comparison::GT) return;
@@ -318,6 +322,9 @@ class Planner {
 
   // Makes a unit for every node whose value something needs, from the outputs backwards.
   void make_units() {
+    units_.clear();
+    reads_ = {};
+    unit_of_.assign(program_.nodes().size(), -1);
     std::vector<bool> needed(program_.nodes().size());
     const auto need = [&](ValueId value) {
       const ValueId base = behind(value);
@@ -385,8 +392,9 @@ class Planner {
 
   // Topological, the loss first; of several units that can run, the one that comes first in the
   // program. What is committed waits for the other readers of the old value, unless that would be
-  // a circle.
-  void order_units() {
+  // a circle. False where groups wait for each other; their nodes are alone from then on.
+  bool order_units() {
+    order_.clear();
     std::vector<std::pair<std::int32_t, std::int32_t>> preferences;  // writer, reader
     std::vector<std::vector<std::int32_t>> writers(program_.inputs().size());
     for (std::size_t i = 0; i < task_.commits.size(); ++i) {
@@ -452,7 +460,43 @@ class Planner {
         if (--delays[at(writer)] == 0 && units_[at(writer)].waits_for == 0) offer(writer);
       }
     }
-    INTERNAL_CHECK(order_.size() == units_.size());
+    if (order_.size() == units_.size()) return true;
+    leave_alone(std::move(done));
+    return false;
+  }
+
+  // The nodes of the groups that wait in a circle, or between two: those of the units that are not
+  // done, less those that no other waits for.
+  void leave_alone(std::vector<bool> done) {
+    std::vector<std::int32_t> readers(units_.size());
+    const auto for_each_maker = [&](std::size_t u, auto use) {
+      for (const ValueId read : reads_[u]) {
+        if (const std::int32_t from = maker(read); from >= 0 && !done[at(from)]) use(at(from));
+      }
+    };
+    std::vector<std::size_t> last;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      if (!done[u]) for_each_maker(u, [&](std::size_t from) { ++readers[from]; });
+    }
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      if (!done[u] && readers[u] == 0) last.push_back(u);
+    }
+    while (!last.empty()) {
+      const std::size_t u = last.back();
+      last.pop_back();
+      done[u] = true;
+      for_each_maker(u, [&](std::size_t from) {
+        if (--readers[from] == 0) last.push_back(from);
+      });
+    }
+    bool found = false;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      if (done[u] || units_[u].kind != Unit::Kind::group) continue;
+      const std::vector<GroupMember>& members = grouping_.groups[at(units_[u].index)].members;
+      found = found || members.size() > 1;
+      for (const GroupMember& member : members) roles_[at(member.node)].alone = true;
+    }
+    INTERNAL_CHECK(found);  // single nodes wait for no one in a circle
   }
 
   std::vector<bool> units_before_the_loss() const {

@@ -50,6 +50,21 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
+// Outputs of a program on the CPU and by the interpreter.
+void expect_agreement(const Program& program, std::uint64_t seed) {
+  const std::vector<Tensor> inputs = inputs_of(program, seed);
+  const std::vector<Tensor> want = interpret(program, inputs);
+  CpuProgram compiled(program, {.threads = 1});
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<Tensor> got = compiled.run(inputs);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      ASSERT_TRUE(near(got[i], want[i], {1e-4, 1e-5, testing::ZeroSign::free}))
+          << "output " << i << "\n"
+          << print(program) << compiled.plan().print();
+    }
+  }
+}
+
 // Models ---------------------------------------------------------------------------------------
 
 TrainingSpec classifier(std::vector<std::int64_t> sizes, std::shared_ptr<const Optimizer> optimizer,
@@ -451,6 +466,28 @@ TEST(Epilogue, AppliesToRowsZeroAndGatesAlone) {
   }
 }
 
+// What reads the product repeats it.
+TEST(Epilogue, ProductThatIsRepeated_StandsAlone) {
+  Builder builder;
+  const Var x(builder, builder.input("x", {DType::f32, {4, 3}}));
+  const Var w(builder, builder.input("w", {DType::f32, {3, 1}}));
+  const Var h(builder, builder.input("h", {DType::f32, {4, 5}}));
+  const Var row(builder, builder.input("row", {DType::f32, {1, 5}}));
+  builder.output("sum", (matmul(x, w) + row).id());
+  builder.output("gated", select(compare(Comparison::GT, h, 0), matmul(x, w), 0).id());
+  expect_agreement(builder.finish(), 4);
+}
+
+// Every matrix of the batch has one row, and all that is added is as long as the result.
+TEST(Epilogue, BatchOfSingleRows_IsNoBias) {
+  Builder builder;
+  const Var x(builder, builder.input("x", {DType::f32, {4, 1, 3}}));
+  const Var w(builder, builder.input("w", {DType::f32, {4, 3, 5}}));
+  const Var h(builder, builder.input("h", {DType::f32, {4, 1, 5}}));
+  builder.output("y", (dot_general(x, w, {{0}, {0}, {2}, {1}, DType::f32}) + h).id());
+  expect_agreement(builder.finish(), 4);
+}
+
 // Biases change behind the loop that sums up their gradient, also where it runs in many parts.
 TEST(Steps, PlainUpdates_AgreeWithTheInterpreter) {
   const std::vector<std::int64_t> networks[] = {
@@ -531,21 +568,6 @@ TEST(Threads, Number_ChangesNoBit) {
 
 // Groups ---------------------------------------------------------------------------------------
 
-// Outputs of a program on the CPU and by the interpreter.
-void expect_agreement(const Program& program, std::uint64_t seed) {
-  const std::vector<Tensor> inputs = inputs_of(program, seed);
-  const std::vector<Tensor> want = interpret(program, inputs);
-  CpuProgram compiled(program, {.threads = 1});
-  for (int run = 0; run < 2; ++run) {
-    const std::vector<Tensor> got = compiled.run(inputs);
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      ASSERT_TRUE(near(got[i], want[i], {1e-4, 1e-5, testing::ZeroSign::free}))
-          << "output " << i << "\n"
-          << print(program) << compiled.plan().print();
-    }
-  }
-}
-
 // Diamonds through a product, a sum over rows, and a transpose: what is behind one of them may not
 // join the loop in front of it, nor a loop that both ends read.
 TEST(Groups, Diamonds_MakeNoCircle) {
@@ -601,7 +623,7 @@ Program random_elementwise(std::uint64_t seed) {
     const Var x = pick();
     const Var y = pick();
     try {
-      switch (draw.below(12)) {
+      switch (draw.below(14)) {
         case 0:
           values.push_back(tanh(x));
           break;
@@ -635,6 +657,12 @@ Program random_elementwise(std::uint64_t seed) {
         case 10:
           values.push_back(select(compare(Comparison::LT, values[0], values[2]), x, y));
           break;
+        case 11:
+          values.push_back(maximum(tanh(matmul(x, y)) * 0.5 + matmul(y, x) + pick(), 0));
+          break;
+        case 12:
+          values.push_back(select(compare(Comparison::GT, pick(), 0), matmul(x, y) + pick(), 0));
+          break;
         default:
           values.push_back(reshape(mean(x, {1}), {rows, 1}) - y);
           break;
@@ -649,11 +677,32 @@ Program random_elementwise(std::uint64_t seed) {
 }
 
 TEST(Groups, RandomPrograms_AgreeWithTheInterpreter) {
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     expect_agreement(random_elementwise(seed), seed);
     if (HasFatalFailure()) return;
   }
+}
+
+// Found among random programs: of two groups, each reads what a later member of the other makes.
+TEST(Groups, ThatWouldWaitForEachOther_AreTakenApart) {
+  Builder builder;
+  const Var x(builder, builder.input("x", {DType::f32, {1, 2}}));
+  const Var one(builder, builder.input("one", {DType::f32, {1, 1}}));
+  const Var column(builder, builder.input("column", {DType::f32, {2, 1}}));
+  const auto share = [](Var v) { return reshape(sum(v), {1, 1}) * 0.125; };
+  const Var less = compare(Comparison::LT, x, one);
+  const Var square = select(less, column, one);
+  const Var t = tanh(matmul(x, square));
+  const Var total = share(x);
+  const Var later = share(t);
+  const Var picked = select(less, square, total) * one * 0.5;
+  const Var both = total * later * 0.5;
+  builder.output("later", later.id());
+  builder.output("both", both.id());
+  builder.output("t", t.id());
+  builder.output("y", share(tanh(transpose(x)) + picked).id());
+  expect_agreement(builder.finish(), 5);
 }
 
 // The axes of heads and batches stay where they are: products read and write them by strides.
