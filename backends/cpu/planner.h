@@ -30,7 +30,8 @@ struct PlanTask {
 
 // The calls, in the order in which they run:
 // - products, which read and write transposed matrices in place of transposing them, and add to a
-//   parameter where it only changes by a multiple of a product (parameter - rate * gradient);
+//   parameter where it only changes by a multiple of a product (parameter - rate * gradient), or
+//   have an epilogue (product.h): a bias, max(x, 0), and select(y > 0, x, 0), its derivative;
 // - loops, of as many elementwise ops and reductions as can run in one (groups.h);
 // - a kernel per node for the rest (registry.h).
 // What writes a parameter or state runs behind everything that reads its old value, where that is
