@@ -489,14 +489,15 @@ class Planner {
         if (--readers[from] == 0) last.push_back(from);
       });
     }
-    bool found = false;
+    bool more = false;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       if (done[u] || units_[u].kind != Unit::Kind::group) continue;
-      const std::vector<GroupMember>& members = grouping_.groups[at(units_[u].index)].members;
-      found = found || members.size() > 1;
-      for (const GroupMember& member : members) roles_[at(member.node)].alone = true;
+      for (const GroupMember& member : grouping_.groups[at(units_[u].index)].members) {
+        more = more || !roles_[at(member.node)].alone;
+        roles_[at(member.node)].alone = true;
+      }
     }
-    INTERNAL_CHECK(found);  // single nodes wait for no one in a circle
+    INTERNAL_CHECK(more);  // nodes that are alone wait for no one in a circle
   }
 
   std::vector<bool> units_before_the_loss() const {

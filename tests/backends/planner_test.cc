@@ -469,12 +469,12 @@ TEST(Epilogue, AppliesToRowsZeroAndGatesAlone) {
 // What reads the product repeats it.
 TEST(Epilogue, ProductThatIsRepeated_StandsAlone) {
   Builder builder;
-  const Var x(builder, builder.input("x", {DType::f32, {4, 3}}));
+  const Var x(builder, builder.input("x", {DType::f32, {5, 3}}));
   const Var w(builder, builder.input("w", {DType::f32, {3, 1}}));
-  const Var h(builder, builder.input("h", {DType::f32, {4, 5}}));
+  const Var h(builder, builder.input("h", {DType::f32, {5, 5}}));
   const Var row(builder, builder.input("row", {DType::f32, {1, 5}}));
   builder.output("sum", (matmul(x, w) + row).id());
-  builder.output("gated", select(compare(Comparison::GT, h, 0), matmul(x, w), 0).id());
+  builder.output("gated", select(compare(Comparison::GT, h, 0), matmul(2 * x, w), 0).id());
   expect_agreement(builder.finish(), 4);
 }
 
@@ -685,6 +685,7 @@ TEST(Groups, RandomPrograms_AgreeWithTheInterpreter) {
 }
 
 // Found among random programs: of two groups, each reads what a later member of the other makes.
+// What comes behind them is one loop all the same.
 TEST(Groups, ThatWouldWaitForEachOther_AreTakenApart) {
   Builder builder;
   const Var x(builder, builder.input("x", {DType::f32, {1, 2}}));
@@ -701,8 +702,12 @@ TEST(Groups, ThatWouldWaitForEachOther_AreTakenApart) {
   builder.output("later", later.id());
   builder.output("both", both.id());
   builder.output("t", t.id());
-  builder.output("y", share(tanh(transpose(x)) + picked).id());
-  expect_agreement(builder.finish(), 5);
+  const Var y = share(tanh(transpose(x)) + picked);
+  const Var wide(builder, builder.input("wide", {DType::f32, {3, 3}}));
+  builder.output("behind", (tanh(wide * y) * 0.5).id());
+  const Program program = builder.finish();
+  expect_agreement(program, 5);
+  EXPECT_EQ(count(CpuProgram(program).plan().print(), "3x3 (multiply tanh multiply)"), 1u);
 }
 
 // The axes of heads and batches stay where they are: products read and write them by strides.
