@@ -136,13 +136,22 @@ HWY_NOINLINE void dots(const MatrixProduct<T>& p, std::int64_t stride) {
   }
 }
 
-// Rows by columns, all contiguous, four at a time: the rows stay in the first-level cache.
+// Rows by columns, all contiguous, a few at a time: the rows stay in the first-level cache.
 template <int kRows, class T>
-HWY_INLINE void dots_rows(MatrixProduct<T> p) {
-  for (; p.n >= 4; p = columns_of(p, 4, p.n - 4)) dots<kRows, 4>(p, 1);
-  if (p.n == 3) dots<kRows, 3>(p, 1);
-  if (p.n == 2) dots<kRows, 2>(p, 1);
-  if (p.n == 1) dots<kRows, 1>(p, 1);
+HWY_INLINE void dots_rows(MatrixProduct<T> p, std::int64_t stride) {
+  constexpr int kMost = kRows == 1 ? 8 : 4;
+  const auto skip = [&](int columns) {
+    p = columns_of(p, columns, p.n - columns);
+    p.c += columns * (stride - 1);
+  };
+  for (; p.n >= kMost; skip(kMost)) dots<kRows, kMost>(p, stride);
+  if (p.n >= 4) {
+    dots<kRows, 4>(p, stride);
+    skip(4);
+  }
+  if (p.n == 3) dots<kRows, 3>(p, stride);
+  if (p.n == 2) dots<kRows, 2>(p, stride);
+  if (p.n == 1) dots<kRows, 1>(p, stride);
 }
 
 // Contiguous rows times a few columns. Packs at most a vector's length of columns, rounded up to
@@ -161,11 +170,11 @@ void dots_slice(const MatrixProduct<T>& p, T* scratch) {
     pack_panel(columns, block.b_column, scratch);
   }
   for (; block.m >= kDotRows; block.m -= kDotRows) {
-    dots_rows<kDotRows>(block);
+    dots_rows<kDotRows>(block, 1);
     skip_rows(block, kDotRows);
   }
   for (; block.m > 0; --block.m) {
-    dots_rows<1>(block);
+    dots_rows<1>(block, 1);
     skip_rows(block, 1);
   }
 }
@@ -196,19 +205,7 @@ HWY_INLINE void short_dots(const MatrixProduct<T>& p, std::int64_t stride) {
 template <class T>
 void by_dots(const MatrixProduct<T>& p, std::int64_t stride) {
   if (p.k <= lanes_of<T>()) return short_dots(p, stride);
-  constexpr int kDots = 4;
-  MatrixProduct<T> one = p;
-  std::int64_t column = 0;
-  for (; column + kDots <= p.n; column += kDots) {
-    dots<1, kDots>(one, stride);
-    one.b += kDots * p.b_column;
-    one.c += kDots * stride;
-  }
-  for (; column < p.n; ++column) {
-    dots<1, 1>(one, stride);
-    one.b += p.b_column;
-    one.c += stride;
-  }
+  dots_rows<1>(p, stride);
 }
 
 }  // namespace mulgrad::cpu::HWY_NAMESPACE

@@ -17,6 +17,8 @@ namespace {
 // first-level cache of 32 KiB with room for what streams through.
 constexpr std::int64_t kLeastElements = 256;
 constexpr std::int64_t kMostElements = 2048;
+// The same where a single call works on a block: it leaves nothing in the cache for the next one.
+constexpr std::int64_t kMostOfOneCall = 16384;
 constexpr std::int64_t kCacheBytes = 20 * 1024;
 constexpr std::int64_t kMostRowElements = 2048;
 // From this many columns on, a row or column is combined with full values row by row; below it is
@@ -572,8 +574,8 @@ class Planner {
     for (const Slot& slot : slots) {
       if (slot.extent == Extent::full) full_bytes += slot.element_bytes;
     }
-    program_.block =
-        block_of(std::clamp(kCacheBytes / full_bytes / 64 * 64, kLeastElements, kMostElements));
+    const std::int64_t most = calls.size() == 1 ? kMostOfOneCall : kMostElements;
+    program_.block = block_of(std::clamp(kCacheBytes / full_bytes / 64 * 64, kLeastElements, most));
     const Block& block = program_.block;
     const std::int64_t counts[] = {block.rows * block.columns, block.columns, block.rows, 1};
     std::int64_t offset = 0;
@@ -640,7 +642,7 @@ class Planner {
 
   // About `elements`: whole rows, evenly spread, or a part of a row.
   Block block_of(std::int64_t elements) const {
-    if (!has_whole_rows()) return {1, elements};
+    if (!has_whole_rows()) return {1, std::min(elements, kMostElements)};
     const std::int64_t most =
         std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, loop_.columns));
     if (loop_.rows <= most) return {std::max<std::int64_t>(1, loop_.rows), loop_.columns};

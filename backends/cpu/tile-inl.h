@@ -49,6 +49,16 @@ constexpr std::int64_t kTransposedDepth = 256;
 // is read by it, so the address may lie behind the matrix.
 constexpr std::int64_t kPrefetchSteps = 24;
 
+// Columns of a tile, and of a row of a packed panel of n columns.
+template <class T>
+std::int64_t tile_width() {
+  return kTileVectors * lanes_of<T>();
+}
+template <class T>
+std::int64_t packed_row(std::int64_t n) {
+  return n > lanes_of<T>() ? tile_width<T>() : lanes_of<T>();
+}
+
 // The last vector of a row: all of it, or its first lanes alone.
 enum class Last : std::uint8_t { whole, part };
 
@@ -229,7 +239,7 @@ HWY_INLINE void tile_panel(MatrixProduct<T> panel, const TileFunctions<T>& funct
       (*copying)[at](panel, copy);
       copying = nullptr;
       panel.b = copy;
-      panel.b_row = kTileVectors * lanes_of<T>();
+      panel.b_row = tile_width<T>();
     } else {
       functions[at](panel, nullptr);
     }
@@ -252,7 +262,7 @@ template <class T>
 std::int64_t panel_columns(std::int64_t left) {
   const std::int64_t lanes = lanes_of<T>();
   const auto narrow = static_cast<std::int64_t>(hn::Lanes(NarrowTag<T>()));
-  if (left >= kTileVectors * lanes) return kTileVectors * lanes;
+  if (left >= tile_width<T>()) return tile_width<T>();
   return left > lanes && left <= lanes + narrow && narrow < lanes ? lanes : left;
 }
 
@@ -287,7 +297,7 @@ const TileFunctions<T>& functions_for(std::int64_t columns) {
   static constexpr auto kWide = tiles<D, kTileVectors, Last::part, Copy::no, T>(kHeights);
   static constexpr auto kWhole = tiles<D, kTileVectors, Last::whole, Copy::no, T>(kHeights);
   const std::int64_t lanes = lanes_of<T>();
-  if (columns == kTileVectors * lanes) return kWhole;
+  if (columns == tile_width<T>()) return kWhole;
   if (columns > lanes) return kWide;
   return columns > static_cast<std::int64_t>(hn::Lanes(NarrowTag<T>())) ? kSingle : kNarrow;
 }
@@ -304,7 +314,7 @@ template <class T>
 void transposed_tile(const MatrixProduct<T>& p, T*) {
   HWY_ALIGN T panel[kTransposedElements];
   MatrixProduct<T> one = p;
-  one.b_row = p.n > lanes_of<T>() ? kTileVectors * lanes_of<T>() : lanes_of<T>();
+  one.b_row = packed_row<T>(p.n);
   pack_panel(p, one.b_row, panel);
   one.b = panel;
   functions_for<T>(p.n)[static_cast<std::size_t>(p.m - 1)](one, nullptr);
@@ -312,7 +322,7 @@ void transposed_tile(const MatrixProduct<T>& p, T*) {
 
 template <class T>
 TileFunction<T> only_tile(const MatrixProduct<T>& p) {
-  const std::int64_t width = kTileVectors * lanes_of<T>();
+  const std::int64_t width = tile_width<T>();
   if (p.m == 1 || p.m > kTileRows || p.n > width || p.k > tile_depth(p)) return nullptr;
   if (p.b_column == 1) return functions_for<T>(p.n)[static_cast<std::size_t>(p.m - 1)];
   constexpr std::int64_t kSquare = 16 / sizeof(T);  // packed are multiples of it
@@ -324,7 +334,7 @@ template <class T>
 void flipped_slice(const MatrixProduct<T>& p) {
   const hn::ScalableTag<T> d;
   const hn::FixedTag<T, 1> one;
-  const std::int64_t width = kTileVectors * lanes_of<T>();
+  const std::int64_t width = tile_width<T>();
   HWY_ALIGN T sums[hn::MaxLanes(d) * kTileVectors * hn::MaxLanes(d)];
   MatrixProduct<T> panel{p.n,        width, p.k,  p.b,   p.b_column, p.b_row,         p.a,
                          p.a_column, 1,     sums, width, T(1),       Store::overwrite};
@@ -371,7 +381,7 @@ template <class T>
 bool is_short(const MatrixProduct<T>& p) {
   constexpr std::int64_t kMostBytes = 24 * 1024;
   constexpr std::int64_t kMostSteps = 32;
-  return p.k <= kMostSteps && p.n > 2 * kTileVectors * lanes_of<T>() &&
+  return p.k <= kMostSteps && p.n > 2 * tile_width<T>() &&
          p.k * p.n * static_cast<std::int64_t>(sizeof(T)) <= kMostBytes;
 }
 
@@ -382,7 +392,7 @@ void short_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
   constexpr std::int64_t kNearBytes = 512 * 1024;  // a result that stays in the nearer caches
   MatrixProduct<T> block = p;
   if (p.b_column != 1) {
-    const std::int64_t width = kTileVectors * lanes_of<T>();
+    const std::int64_t width = tile_width<T>();
     T* const scratch = scratch_of<T>(pool);
     block.b = scratch;
     block.b_row = (p.n + width - 1) / width * width;
@@ -421,12 +431,12 @@ void tile_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
     MatrixProduct<T> panel = columns_of(p, column, panel_columns<T>(p.n - column));
     column += panel.n;
     if (few_columns(panel, pool)) continue;
-    const bool copies = packs && p.b_column == 1 && panel.n == kTileVectors * lanes;
+    const bool copies = packs && p.b_column == 1 && panel.n == tile_width<T>();
     if (packs && !copies) {
-      const std::int64_t stride = panel.n > lanes ? kTileVectors * lanes : lanes;
-      pack_panel(panel, stride, scratch);
+      const std::int64_t row = packed_row<T>(panel.n);
+      pack_panel(panel, row, scratch);
       panel.b = scratch;
-      panel.b_row = stride;
+      panel.b_row = row;
     }
     ColumnsAhead<T> ahead;
     if (p.b_column != 1 && column < p.n) {
