@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <map>
 #include <random>
 #include <set>

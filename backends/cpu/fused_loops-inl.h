@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/cpu/fused_functions.h"
+#include "backends/cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mulgrad::cpu::HWY_NAMESPACE {
@@ -22,46 +23,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 using Lanes = hn::ScalableTag<T>;
 
-template <class D>
-HWY_INLINE std::int64_t lanes_of(D d) {
-  return static_cast<std::int64_t>(hn::Lanes(d));
-}
-
-// Loads and stores of the first n lanes that touch no memory behind them. Highway's own masked ones
-// do that for wide lanes on x86 alone.
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3
-inline constexpr bool kMasksMemory = HWY_ARCH_X86 != 0;
-#else
-inline constexpr bool kMasksMemory = false;
-#endif
-
 // Whether lanes can be permuted, and vectors be members.
 #undef MULGRAD_PERMUTES
 #define MULGRAD_PERMUTES (HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE)
-
-template <class D>
-HWY_INLINE hn::Vec<D> load_part(D d, const hn::TFromD<D>* from, std::int64_t n) {
-  using T = hn::TFromD<D>;
-  if constexpr (kMasksMemory && sizeof(T) >= 4) {
-    return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, from);
-  } else {
-    HWY_ALIGN T buffer[hn::MaxLanes(D())] = {};
-    if (n > 0) std::memcpy(buffer, from, static_cast<std::size_t>(n) * sizeof(T));
-    return hn::Load(d, buffer);
-  }
-}
-
-template <class D>
-HWY_INLINE void store_part(D d, hn::Vec<D> v, hn::TFromD<D>* to, std::int64_t n) {
-  using T = hn::TFromD<D>;
-  if constexpr (kMasksMemory && sizeof(T) >= 4) {
-    hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, to);
-  } else {
-    HWY_ALIGN T buffer[hn::MaxLanes(D())];
-    hn::Store(v, d, buffer);
-    if (n > 0) std::memcpy(to, buffer, static_cast<std::size_t>(n) * sizeof(T));
-  }
-}
 
 // What an operand is, as lanes of the loop's type T: `at` gives lanes i, i + 1 ..., `part` the
 // first n of them.

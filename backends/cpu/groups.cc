@@ -75,7 +75,6 @@ class Grouper {
     std::int64_t last = 0;
     bool before = false;
     bool committed = false;
-    bool alone = false;
     std::int32_t merged_into = -1;
   };
 
@@ -180,7 +179,6 @@ class Grouper {
       });
     }
     for (const Edge& edge : found->edges) result_.edges_of.append(edge);
-    if (roles_[at(index)].alone) return start(*found);
     for (const std::int32_t group : groups) {
       if (!join(*found, group)) continue;
       for (const std::int32_t other : groups) {
@@ -207,7 +205,6 @@ class Grouper {
     to.first = std::min(to.first, member.node);
     to.before = to.before || roles_[at(member.node)].before;
     to.committed = to.committed || roles_[at(member.node)].committed;
-    to.alone = to.alone || roles_[at(member.node)].alone;
     result_.group_of[at(member.node)] = group;
     for (const Edge& edge : candidate.edges) note_read(to, group, edge);
   }
@@ -274,10 +271,14 @@ class Grouper {
     group.space = space;
   }
 
+  bool is_alone(const Building& group) const {
+    return roles_[at(group.members.front().node)].alone;
+  }
+
   bool join(const Candidate& c, std::int32_t group) {
     Building& to = groups_[at(group)];
-    if (to.members.size() >= kMaxMembers || to.alone) return false;
     const NodeRole& role = roles_[at(c.node)];
+    if (to.members.size() >= kMaxMembers || role.alone || is_alone(to)) return false;
     if ((to.before || role.before) && (to.committed || role.committed)) return false;
     for (const Edge& edge : c.edges) {
       if (edge.kind == EdgeKind::literal || !edge.value.is_node()) continue;
@@ -344,7 +345,9 @@ class Grouper {
     if (group == other) return true;
     Building& a = groups_[at(group)];
     Building& b = groups_[at(other)];
-    if (a.members.size() + b.members.size() > kMaxMembers || a.alone || b.alone) return false;
+    if (a.members.size() + b.members.size() > kMaxMembers || is_alone(a) || is_alone(b)) {
+      return false;
+    }
     if ((a.before || b.before) && (a.committed || b.committed)) return false;
     // The space of both, and what becomes of the full extents of each.
     Space space;

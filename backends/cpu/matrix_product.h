@@ -13,6 +13,8 @@ struct Epilogue {
   const T* bias = nullptr;  // c += bias in every row, where there is one
   bool relu = false;        // c = max(c, 0), NaN staying NaN
   const T* gate = nullptr;  // c = gate > 0 ? c : 0, where there is one: [m,n], lies as c does
+
+  bool is_nothing() const { return bias == nullptr && !relu && gate == nullptr; }
 };
 
 // c = scale * a * b, or c += scale * a * b: a is [m,k], b is [k,n], c is [m,n] with rows of

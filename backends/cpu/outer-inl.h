@@ -55,7 +55,8 @@ HWY_INLINE void outer_rest(const MatrixProduct<T>& p, std::int64_t column) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr int kGroup = 16;
-  const auto mask = hn::FirstN(d, static_cast<std::size_t>(p.n - column));
+  const std::int64_t rest = p.n - column;
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(rest));
   const V b = load_masked(mask, d, p.b + column);
   const T* a = p.a;
   T* c = p.c + column;
@@ -69,10 +70,10 @@ HWY_INLINE void outer_rest(const MatrixProduct<T>& p, std::int64_t column) {
     V values[kGroup];
     HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) values[i] = value(i);
     HWY_UNROLL(16) for (int i = 0; i < kGroup; ++i) {
-      store_masked(values[i], mask, d, c + i * p.c_row);
+      store_first(d, values[i], mask, rest, c + i * p.c_row);
     }
   }
-  for (; row < p.m; ++row, a += p.a_row, c += p.c_row) store_masked(value(0), mask, d, c);
+  for (; row < p.m; ++row, a += p.a_row, c += p.c_row) store_first(d, value(0), mask, rest, c);
 }
 #endif
 

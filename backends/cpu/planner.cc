@@ -395,7 +395,6 @@ class Planner {
   // a circle. False where groups wait for each other; their nodes are alone from then on.
   bool order_units() {
     order_.clear();
-    std::vector<std::pair<std::int32_t, std::int32_t>> preferences;  // writer, reader
     std::vector<std::vector<std::int32_t>> writers(program_.inputs().size());
     for (std::size_t i = 0; i < task_.commits.size(); ++i) {
       const std::int32_t unit = maker(program_.outputs()[i].value);

@@ -199,7 +199,7 @@ class Product {
     MatrixProduct<T> plain = p;
     plain.epilogue = {};
     run_plain(plain);
-    if (p.epilogue.bias == nullptr && !p.epilogue.relu && p.epilogue.gate == nullptr) return;
+    if (p.epilogue.is_nothing()) return;
     for (std::int64_t i = 0; i < p.m; ++i) {
       T* const row = p.c + i * p.c_row;
       for (std::int64_t j = 0; j < p.n; ++j) row[j] = finished(p, i, j, row[j]);

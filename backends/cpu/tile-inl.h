@@ -141,6 +141,9 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, T* HWY_RESTRICT copy) {
   }
   // All is read before anything is written: a masked load soon after a masked store of the row
   // before waits for it, even where they do not overlap.
+  const auto load = [&](const T* row, int v) HWY_ATTR {
+    return v < kWhole ? hn::LoadU(d, row + v * lanes) : load_masked(last, d, row + v * lanes);
+  };
   const V scale = hn::Set(d, p.scale);
   if (p.store == Store::overwrite && p.scale != T(1)) {
     HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
@@ -153,20 +156,14 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, T* HWY_RESTRICT copy) {
     const T* from = c;
     HWY_UNROLL(16) for (int i = 0; i < kRows; ++i, from += c_row) {
       HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-        V& sum = sums[0][i][v];
-        if (v < kWhole) {
-          sum = hn::MulAdd(scale, sum, hn::LoadU(d, from + v * lanes));
-        } else {
-          sum = hn::MulAdd(scale, sum, load_masked(last, d, from + v * lanes));
-        }
+        sums[0][i][v] = hn::MulAdd(scale, sums[0][i][v], load(from, v));
       }
     }
   }
   const Epilogue<T>& epilogue = p.epilogue;
   if (epilogue.bias != nullptr) {
     HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-      const V bias = v < kWhole ? hn::LoadU(d, epilogue.bias + v * lanes)
-                                : load_masked(last, d, epilogue.bias + v * lanes);
+      const V bias = load(epilogue.bias, v);
       HWY_UNROLL(16) for (int i = 0; i < kRows; ++i) {
         sums[0][i][v] = hn::Add(sums[0][i][v], bias);
       }
@@ -184,9 +181,8 @@ HWY_NOINLINE void tile(const MatrixProduct<T>& p, T* HWY_RESTRICT copy) {
     const T* gate = epilogue.gate;
     HWY_UNROLL(16) for (int i = 0; i < kRows; ++i, gate += c_row) {
       HWY_UNROLL(16) for (int v = 0; v < kVectors; ++v) {
-        const V open =
-            v < kWhole ? hn::LoadU(d, gate + v * lanes) : load_masked(last, d, gate + v * lanes);
-        sums[0][i][v] = hn::IfThenElseZero(hn::Gt(open, hn::Zero(d)), sums[0][i][v]);
+        const auto open = hn::Gt(load(gate, v), hn::Zero(d));
+        sums[0][i][v] = hn::IfThenElseZero(open, sums[0][i][v]);
       }
     }
   }
@@ -389,7 +385,6 @@ bool is_short(const MatrixProduct<T>& p) {
 // line.
 template <class T>
 void short_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
-  constexpr std::int64_t kNearBytes = 512 * 1024;  // a result that stays in the nearer caches
   MatrixProduct<T> block = p;
   if (p.b_column != 1) {
     const std::int64_t width = tile_width<T>();
@@ -399,18 +394,10 @@ void short_slice(const MatrixProduct<T>& p, const ThreadPool& pool) {
     block.b_column = 1;
     pack_panel(p, block.b_row, scratch);
   }
-  const bool is_large = p.m * p.c_row * static_cast<std::int64_t>(sizeof(T)) > kNearBytes;
   for_each_block(p.m, [&](std::int64_t height) {
     const auto at = static_cast<std::size_t>(height - 1);
     for (std::int64_t column = 0; column < p.n;) {
       const std::int64_t columns = panel_columns<T>(p.n - column);
-      if (is_large) {  // these columns of the next block
-        const T* next = block.c + height * p.c_row + column;
-        for (std::int64_t i = 0; i < height; ++i, next += p.c_row) {
-          hwy::Prefetch(next);
-          hwy::Prefetch(next + lanes_of<T>());
-        }
-      }
       functions_for<T>(columns)[at](columns_of(block, column, columns), nullptr);
       column += columns;
     }
